@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which devices a request should get: the objective of allocation.md, exact to 16 devices. Pure:
+ * a machine and a request in, a set out; no I/O, clock or globals. The tables (what depends on the
+ * machine alone) are built once per machine change by weft_allocator_new and are read-only after
+ * that, so any number of threads may pick from one allocator. */
+#ifndef WEFT_ALLOCATOR_ALLOCATOR_H
+#define WEFT_ALLOCATOR_ALLOCATOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pkg/base/error.h"
+#include "pkg/base/mem.h"
+
+struct weft_machine;
+struct weft_allocator;
+
+enum weft_policy { WEFT_POLICY_PERFORMANCE, WEFT_POLICY_PACKED, WEFT_POLICY_COUNT };
+
+/* The key of allocation.md, by entry, for the set that was chosen. */
+struct weft_objective {
+    uint32_t components;     /* 1 */
+    uint64_t min_cut_mbps;   /* 2: 0 for several components or one device */
+    int worst_tier;          /* 3: -1 = no pair without a direct link */
+    uint32_t sockets;        /* 4 */
+    uint32_t numa_nodes;     /* 4 */
+    uint32_t broken_groups;  /* 5a */
+    uint32_t leftover;       /* 5b */
+    uint32_t nic_near;       /* 6a */
+    uint32_t nic_distinct;   /* 6b */
+    uint64_t bandwidth_mbps; /* 7 */
+    uint32_t tier_sum;       /* 7 */
+};
+
+struct weft_request {
+    /* Device numbers (index into machine->devices), any order; unknown numbers, duplicates and
+     * unhealthy devices are dropped, and required ones that are not available. */
+    const size_t *available;
+    size_t available_count;
+    const size_t *required;
+    size_t required_count;
+    int64_t size;
+    enum weft_policy policy;
+};
+
+struct weft_choice {
+    size_t *devices; /* in device order (allocation.md entry 8), owned */
+    size_t count;
+    bool exact; /* false: a bounded search was used */
+    struct weft_objective objective;
+};
+
+/* Copies what it needs; machine may go afterwards. -ENOMEM, -EINVAL. */
+int weft_allocator_new(const struct weft_machine *machine, struct weft_allocator **ret_allocator,
+                       struct weft_error *err) __attribute__((warn_unused_result));
+void weft_allocator_free(struct weft_allocator *allocator);
+WEFT_DEFINE_AUTO(struct weft_allocator, weft_allocator_free)
+
+/* Chooses. Only lack of memory makes it fail; the answer always satisfies M ⊆ S ⊆ A, |S| = k after
+ * the clipping that allocation.md "Request" states. The caller owns *ret_choice's content. */
+int weft_allocator_pick(const struct weft_allocator *allocator, const struct weft_request *request,
+                        struct weft_choice *ret_choice, struct weft_error *err)
+    __attribute__((warn_unused_result));
+void weft_choice_done(struct weft_choice *choice);
+WEFT_DEFINE_AUTO_VALUE(struct weft_choice, weft_choice_done)
+
+const char *weft_policy_name(enum weft_policy policy);
+/* 0 or -EINVAL. */
+int weft_policy_parse(const char *text, enum weft_policy *ret_policy);
+
+#endif

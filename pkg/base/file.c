@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading and replacing whole files. */
+#include "pkg/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pkg/base/buf.h"
+#include "pkg/base/mem.h"
+
+int weft_fd_read(int fd, size_t max, char **ret_text, size_t *ret_len, struct weft_error *err)
+{
+    weft_auto(weft_buf_done) struct weft_buf buf;
+    weft_buf_init(&buf, max);
+    char chunk[16384];
+    for (;;) {
+        const ssize_t n = read(fd, chunk, sizeof(chunk));
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return weft_err_errno(err, errno, "read");
+        }
+        if (n == 0) {
+            break;
+        }
+        const int rc = weft_buf_append(&buf, chunk, (size_t)n);
+        if (rc == -EFBIG) {
+            return weft_err_set(err, rc, WEFT_ERR_ERRNO, "larger than the cap of %zu bytes", max);
+        }
+        if (rc < 0) {
+            return weft_err_nomem(err);
+        }
+    }
+    const size_t len = buf.len;
+    char *text = weft_buf_steal(&buf);
+    if (text == NULL) {
+        return weft_err_nomem(err);
+    }
+    *ret_text = text;
+    if (ret_len != NULL) {
+        *ret_len = len;
+    }
+    return 0;
+}
+
+int weft_file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
+                   struct weft_error *err)
+{
+    if (strcmp(path, "-") == 0) {
+        const int rc = weft_fd_read(STDIN_FILENO, max, ret_text, ret_len, err);
+        return rc < 0 ? weft_err_wrap(err, rc, "standard input") : 0;
+    }
+    weft_autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) {
+        return weft_err_errno(err, errno, "open %s", path);
+    }
+    const int rc = weft_fd_read(fd, max, ret_text, ret_len, err);
+    return rc < 0 ? weft_err_wrap(err, rc, "%s", path) : 0;
+}
+
+int weft_fd_write(int fd, const void *bytes, size_t len, struct weft_error *err)
+{
+    const char *p = bytes;
+    while (len > 0) {
+        const ssize_t n = write(fd, p, len);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return weft_err_errno(err, errno, "write");
+        }
+        p += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+static int write_and_sync(int fd, const void *bytes, size_t len, struct weft_error *err)
+{
+    const int rc = weft_fd_write(fd, bytes, len, err);
+    if (rc == 0 && fsync(fd) < 0) {
+        return weft_err_errno(err, errno, "fsync");
+    }
+    return rc;
+}
+
+int weft_file_replace(const char *path, const void *bytes, size_t len, unsigned mode,
+                      struct weft_error *err)
+{
+    weft_autofree char *temp = weft_asprintf("%s.tmp-%ld", path, (long)getpid());
+    if (temp == NULL) {
+        return weft_err_nomem(err);
+    }
+    weft_autoclose int fd =
+        open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, (mode_t)mode);
+    if (fd < 0) {
+        return weft_err_errno(err, errno, "create %s", temp);
+    }
+    int rc = write_and_sync(fd, bytes, len, err);
+    if (rc < 0) {
+        rc = weft_err_wrap(err, rc, "%s", temp);
+    } else if (rename(temp, path) < 0) {
+        rc = weft_err_errno(err, errno, "rename %s to %s", temp, path);
+    }
+    if (rc < 0) {
+        (void)unlink(temp);
+    }
+    return rc;
+}

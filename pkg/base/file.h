@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole files, with a cap, and atomic replacement. Blocking; for program starts and the CLI, not
+ * for a loop thread under load. Any thread. */
+#ifndef WEFT_BASE_FILE_H
+#define WEFT_BASE_FILE_H
+
+#include <stddef.h>
+
+#include "pkg/base/error.h"
+
+/* Reads what is left of fd, at most max bytes, into owned, NUL-terminated *ret_text; *ret_len (may
+ * be NULL) is its length without that NUL (content may hold NULs too). Errors: -errno of read,
+ * -EFBIG over max, -ENOMEM. */
+int weft_fd_read(int fd, size_t max, char **ret_text, size_t *ret_len, struct weft_error *err)
+    __attribute__((warn_unused_result));
+/* The same for a path; "-" is standard input. */
+int weft_file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
+                   struct weft_error *err) __attribute__((warn_unused_result));
+/* Writes all bytes, retrying short writes and EINTR. */
+int weft_fd_write(int fd, const void *bytes, size_t len, struct weft_error *err)
+    __attribute__((warn_unused_result));
+/* Replaces path atomically: a temporary file beside it, fsync, rename. mode as for open. On
+ * failure path is as it was. */
+int weft_file_replace(const char *path, const void *bytes, size_t len, unsigned mode,
+                      struct weft_error *err) __attribute__((warn_unused_result));
+
+#endif

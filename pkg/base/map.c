@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open addressing over an insertion-ordered entry list; removed entries leave a hole that the next
+ * growth closes. */
+#include "pkg/base/map.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "pkg/base/str.h"
+
+struct entry {
+    char *key; /* NULL: removed */
+    size_t len;
+    uint64_t hash;
+    size_t value;
+};
+
+struct weft_map {
+    struct entry *entries;
+    size_t used; /* entries in the list, holes included */
+    size_t cap;
+    size_t count; /* live entries */
+    size_t max;
+    size_t *slots;     /* entry index + 1, 0 = never used */
+    size_t slot_count; /* power of two, or 0 */
+};
+
+struct weft_map *weft_map_new(size_t max)
+{
+    struct weft_map *map = weft_calloc(1, sizeof(*map));
+    if (map != NULL) {
+        map->max = max;
+    }
+    return map;
+}
+
+void weft_map_free(struct weft_map *map)
+{
+    if (map == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < map->used; i++) {
+        weft_free(map->entries[i].key);
+    }
+    weft_free(map->entries);
+    weft_free(map->slots);
+    weft_free(map);
+}
+
+/* The slot of the key, or the free slot where it would go. */
+static size_t *find_slot(const struct weft_map *map, const char *key, size_t len, uint64_t hash)
+{
+    size_t at = (size_t)hash & (map->slot_count - 1);
+    while (map->slots[at] != 0) {
+        const struct entry *e = &map->entries[map->slots[at] - 1];
+        if (e->key != NULL && e->hash == hash && e->len == len && memcmp(e->key, key, len) == 0) {
+            break;
+        }
+        at = (at + 1) & (map->slot_count - 1);
+    }
+    return &map->slots[at];
+}
+
+static void close_holes(struct weft_map *map)
+{
+    size_t to = 0;
+    for (size_t from = 0; from < map->used; from++) {
+        if (map->entries[from].key != NULL) {
+            map->entries[to++] = map->entries[from];
+        }
+    }
+    map->used = to;
+}
+
+static int rehash(struct weft_map *map, size_t slot_count)
+{
+    size_t *slots = weft_calloc(slot_count, sizeof(*slots));
+    if (slots == NULL) {
+        return -ENOMEM;
+    }
+    close_holes(map);
+    weft_free(map->slots);
+    map->slots = slots;
+    map->slot_count = slot_count;
+    for (size_t i = 0; i < map->used; i++) {
+        const struct entry *e = &map->entries[i];
+        *find_slot(map, e->key, e->len, e->hash) = i + 1;
+    }
+    return 0;
+}
+
+static int add_entry(struct weft_map *map, const char *key, size_t len, uint64_t hash, size_t value)
+{
+    if (map->count >= map->max) {
+        return -EFBIG;
+    }
+    void *list = map->entries;
+    const int rc = weft_array_reserve(&list, &map->cap, map->used + 1, sizeof(struct entry),
+                                      SIZE_MAX / sizeof(struct entry));
+    map->entries = list;
+    if (rc < 0) {
+        return rc;
+    }
+    char *copy = weft_malloc(len + 1);
+    if (copy == NULL) {
+        return -ENOMEM;
+    }
+    memcpy(copy, key, len);
+    copy[len] = '\0';
+    *find_slot(map, key, len, hash) = map->used + 1;
+    map->entries[map->used++] =
+        (struct entry){.key = copy, .len = len, .hash = hash, .value = value};
+    map->count++;
+    return 0;
+}
+
+int weft_map_put_n(struct weft_map *map, const char *key, size_t len, size_t value)
+{
+    /* at most 3/4 full, holes counted, so that a probe always ends */
+    if ((map->used + 1) * 4 > map->slot_count * 3) {
+        size_t want = map->slot_count < 16 ? 16 : map->slot_count;
+        while ((map->count + 1) * 2 > want) {
+            want *= 2;
+        }
+        const int rc = rehash(map, want);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    const uint64_t hash = weft_hash64(WEFT_HASH_SEED, key, len);
+    const size_t slot = *find_slot(map, key, len, hash);
+    if (slot != 0) {
+        map->entries[slot - 1].value = value;
+        return 1;
+    }
+    return add_entry(map, key, len, hash, value);
+}
+
+int weft_map_put(struct weft_map *map, const char *key, size_t value)
+{
+    return weft_map_put_n(map, key, strlen(key), value);
+}
+
+static struct entry *find_entry(const struct weft_map *map, const char *key, size_t len)
+{
+    if (map->slot_count == 0) {
+        return NULL;
+    }
+    const size_t slot = *find_slot(map, key, len, weft_hash64(WEFT_HASH_SEED, key, len));
+    return slot != 0 ? &map->entries[slot - 1] : NULL;
+}
+
+bool weft_map_get_n(const struct weft_map *map, const char *key, size_t len, size_t *ret_value)
+{
+    const struct entry *e = find_entry(map, key, len);
+    if (e != NULL && ret_value != NULL) {
+        *ret_value = e->value;
+    }
+    return e != NULL;
+}
+
+bool weft_map_get(const struct weft_map *map, const char *key, size_t *ret_value)
+{
+    return weft_map_get_n(map, key, strlen(key), ret_value);
+}
+
+bool weft_map_remove(struct weft_map *map, const char *key)
+{
+    struct entry *e = find_entry(map, key, strlen(key));
+    if (e == NULL) {
+        return false;
+    }
+    weft_free(e->key);
+    e->key = NULL;
+    map->count--;
+    return true;
+}
+
+size_t weft_map_count(const struct weft_map *map)
+{
+    return map->count;
+}
+
+bool weft_map_next(const struct weft_map *map, size_t *pos, const char **ret_key, size_t *ret_value)
+{
+    while (*pos < map->used && map->entries[*pos].key == NULL) {
+        (*pos)++;
+    }
+    if (*pos >= map->used) {
+        return false;
+    }
+    const struct entry *e = &map->entries[(*pos)++];
+    *ret_key = e->key;
+    if (ret_value != NULL) {
+        *ret_value = e->value;
+    }
+    return true;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Volcano's HyperNode, typed (topology.volcano.sh/v1alpha1; volcano-sh/volcano
+ * config/crd/volcano/bases/topology.volcano.sh_hypernodes.yaml), and sets of them. Pure. */
+#ifndef WEFT_HYPERNODE_HYPERNODE_H
+#define WEFT_HYPERNODE_HYPERNODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pkg/base/error.h"
+#include "pkg/base/mem.h"
+
+struct weft_json;
+struct weft_json_writer;
+
+#define WEFT_HYPERNODE_API_VERSION "topology.volcano.sh/v1alpha1"
+#define WEFT_LABEL_SOURCE "volcano.sh/network-topology-source"
+#define WEFT_LABEL_SOURCE_VALUE "weft"
+#define WEFT_LABEL_MANAGED_BY "app.kubernetes.io/managed-by"
+#define WEFT_LABEL_MANAGED_BY_VALUE "weft-controller"
+#define WEFT_LABEL_INSTANCE "app.kubernetes.io/instance"
+
+enum weft_member_type { WEFT_MEMBER_NODE, WEFT_MEMBER_HYPERNODE, WEFT_MEMBER_TYPE_COUNT };
+/* weft writes exactMatch only; the others are read from foreign objects. */
+enum weft_selector {
+    WEFT_SELECTOR_EXACT,
+    WEFT_SELECTOR_REGEX,
+    WEFT_SELECTOR_LABEL,
+    WEFT_SELECTOR_NONE,
+    WEFT_SELECTOR_COUNT
+};
+
+struct weft_member {
+    enum weft_member_type type;
+    enum weft_selector selector;
+    char *name; /* exactMatch name or regexMatch pattern; "" for label and none */
+};
+
+struct weft_hypernode {
+    char *name;
+    int64_t tier;
+    char *tier_name;             /* "" if the object has none (CRDs before v1.14 prune it) */
+    struct weft_member *members; /* sorted: type, then name */
+    size_t member_count;
+    char *identity;         /* annotation <prefix>identity; "" if none */
+    char *source;           /* label volcano.sh/network-topology-source; "" if none */
+    char *managed_by;       /* label app.kubernetes.io/managed-by */
+    char *instance;         /* label app.kubernetes.io/instance */
+    char *uid;              /* from the server, else "" */
+    char *resource_version; /* from the server, else "" */
+    bool terminating;       /* deletionTimestamp is set */
+};
+
+/* A set keyed by name, sorted by name (strcmp). */
+struct weft_hypernode_set {
+    struct weft_hypernode *items;
+    size_t count;
+    size_t cap;
+};
+
+enum { WEFT_HYPERNODES_MAX = 200000, WEFT_HYPERNODE_MEMBERS_MAX = 20000 };
+
+void weft_hypernode_done(struct weft_hypernode *hn);
+WEFT_DEFINE_AUTO_VALUE(struct weft_hypernode, weft_hypernode_done)
+int weft_hypernode_copy(const struct weft_hypernode *from, struct weft_hypernode *ret_to)
+    __attribute__((warn_unused_result));
+/* Same tier, tierName, members, identity and owner labels? (uid and resourceVersion apart) */
+bool weft_hypernode_same(const struct weft_hypernode *a, const struct weft_hypernode *b);
+/* Ours: source, managed-by and instance labels all match. */
+bool weft_hypernode_is_ours(const struct weft_hypernode *hn, const char *instance);
+bool weft_hypernode_lists(const struct weft_hypernode *hn, enum weft_member_type type,
+                          const char *name);
+
+void weft_hypernode_set_done(struct weft_hypernode_set *set);
+WEFT_DEFINE_AUTO_VALUE(struct weft_hypernode_set, weft_hypernode_set_done)
+/* Adds or replaces by name; the set takes over hn's content (hn is emptied) on success. */
+int weft_hypernode_set_put(struct weft_hypernode_set *set, struct weft_hypernode *hn)
+    __attribute__((warn_unused_result));
+/* Borrowed, or NULL. */
+const struct weft_hypernode *weft_hypernode_set_get(const struct weft_hypernode_set *set,
+                                                    const char *name);
+bool weft_hypernode_set_remove(struct weft_hypernode_set *set, const char *name);
+int weft_hypernode_set_copy(const struct weft_hypernode_set *from,
+                            struct weft_hypernode_set *ret_to) __attribute__((warn_unused_result));
+
+/* From an API object or manifest; prefix is the label/annotation prefix ("weft.dev/"). Errors name
+ * file, line and field. */
+int weft_hypernode_from_json(const struct weft_json *object, const char *prefix,
+                             struct weft_hypernode *ret_hn, struct weft_error *err)
+    __attribute__((warn_unused_result));
+/* The object for POST/PUT (with resourceVersion if known) or a manifest (without). */
+void weft_hypernode_to_json(const struct weft_hypernode *hn, const char *prefix, bool with_version,
+                            struct weft_json_writer *w);
+
+#endif

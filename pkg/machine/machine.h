@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The model of one machine: its accelerators, its NICs, and how they are wired, exactly as
+ * allocation.md ("Machine") defines it; docs/allocation.md says the same for users. A machine is
+ * a value: built once by a reader (read-*.c) or a vendor backend, then immutable, shared and read
+ * from any thread. No I/O here but in the functions that say so. */
+#ifndef WEFT_MACHINE_MACHINE_H
+#define WEFT_MACHINE_MACHINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pkg/base/error.h"
+#include "pkg/base/mem.h"
+
+struct weft_buf;
+
+enum {
+    WEFT_MACHINE_DEVICES_MAX =
+        1024, /* CPX on 8 GPUs is 64; time-slicing replicas are ids, not devices */
+    WEFT_MACHINE_NICS_MAX = 256,
+    WEFT_DEVICE_ID_MAX = 64,    /* with its NUL: the kubelet's api.proto allows ids of 63 */
+    WEFT_MACHINE_NODES_MAX = 8, /* device nodes of one device */
+};
+
+/* PCIe distance classes T and N (nvidia-smi's words): allocation.md "Machine". */
+enum weft_distance {
+    WEFT_DISTANCE_PSB,  /* same board */
+    WEFT_DISTANCE_PIX,  /* one PCIe switch */
+    WEFT_DISTANCE_PXB,  /* several PCIe switches */
+    WEFT_DISTANCE_PHB,  /* a host bridge */
+    WEFT_DISTANCE_NODE, /* one NUMA node */
+    WEFT_DISTANCE_SYS,  /* across; also: unknown */
+    WEFT_DISTANCE_COUNT
+};
+
+struct weft_bdf {
+    bool known;
+    uint32_t domain;
+    uint8_t bus, device, function;
+};
+
+struct weft_device {
+    char id[WEFT_DEVICE_ID_MAX]; /* what the kubelet sees: NVIDIA's UUID, or "GPU3" of a matrix */
+    char model[64];              /* "" if unknown */
+    char numa_label[32];         /* as the source wrote it, "" if unknown */
+    int index;                   /* the vendor's index */
+    struct weft_bdf bdf;
+    int numa_node; /* the kernel's NUMA node for TopologyInfo, -1 if unknown */
+    int numa_group; /* dense 0…: equal numbers = same NUMA label; -1 unknown. Never the GPU's own */
+    int socket;     /* physical package, -1 unknown */
+    int parent;     /* index (in devices) space of the parent GPU for partitions, -1 for whole */
+    int partition; /* partition index inside its parent, 0 for whole devices */
+    bool healthy;
+    /* device nodes a container needs for this device alone, e.g. "/dev/nvidia0" */
+    char *nodes[WEFT_MACHINE_NODES_MAX];
+    size_t node_count;
+};
+
+struct weft_nic {
+    char name[64]; /* "mlx5_0", "NIC0" */
+    struct weft_bdf bdf;
+    int numa_node; /* -1 unknown */
+};
+
+struct weft_machine {
+    char *name;   /* of the source, for messages; never NULL */
+    char *vendor; /* "nvidia", "amd", …; "" if unknown */
+    size_t device_count;
+    struct weft_device *devices; /* in the source's order */
+    size_t nic_count;
+    struct weft_nic *nics;
+    uint64_t *bandwidth;   /* B, device_count x device_count, row-major, MB/s one way */
+    uint8_t *distance;     /* T, likewise, enum weft_distance */
+    uint8_t *nic_distance; /* N, device_count x nic_count */
+    char **common_nodes;   /* device nodes every container gets: "/dev/nvidiactl", … */
+    size_t common_node_count;
+    char **warnings; /* what the reader could not be sure of, one sentence each */
+    size_t warning_count;
+};
+
+static inline uint64_t weft_machine_b(const struct weft_machine *m, size_t i, size_t j)
+{
+    return m->bandwidth[i * m->device_count + j];
+}
+static inline enum weft_distance weft_machine_t(const struct weft_machine *m, size_t i, size_t j)
+{
+    return (enum weft_distance)m->distance[i * m->device_count + j];
+}
+static inline enum weft_distance weft_machine_n(const struct weft_machine *m, size_t i, size_t nic)
+{
+    return (enum weft_distance)m->nic_distance[i * m->nic_count + nic];
+}
+
+/* A machine of that size, everything unknown: B 0, T and N SYS, healthy, indices 0…. Owned. */
+int weft_machine_new(const char *name, size_t device_count, size_t nic_count,
+                     struct weft_machine **ret_machine, struct weft_error *err)
+    __attribute__((warn_unused_result));
+void weft_machine_free(struct weft_machine *machine);
+WEFT_DEFINE_AUTO(struct weft_machine, weft_machine_free)
+
+/* Reads a recorded machine of any known format, recognised by content (never by the file's name):
+ * `nvidia-smi topo -m` text, weft's own JSON (docs/machine-json.md). name is for messages. */
+int weft_machine_read(const char *text, size_t len, const char *name,
+                      struct weft_machine **ret_machine, struct weft_error *err)
+    __attribute__((warn_unused_result));
+/* The same from a file ("-" is standard input). Does I/O. */
+int weft_machine_load(const char *path, struct weft_machine **ret_machine, struct weft_error *err)
+    __attribute__((warn_unused_result));
+/* Appends the machine as weft's own JSON; weft_machine_read reads the same machine back. */
+int weft_machine_write_json(const struct weft_machine *machine, struct weft_buf *buf)
+    __attribute__((warn_unused_result));
+
+/* Index of the device with that id, or with that vendor index as text ("3"; "GPU3" too), or
+ * SIZE_MAX. Ids win over indices. */
+size_t weft_machine_find(const struct weft_machine *machine, const char *id);
+/* Do two machines hold the same devices, wiring and health? */
+bool weft_machine_equal(const struct weft_machine *a, const struct weft_machine *b);
+
+#endif
