@@ -83,6 +83,10 @@ CTRL_LIBS := -lcurl $(BASE_LIBS)
 CTL_LIBS := -lcurl $(BASE_LIBS)
 UNIT_LIBS := $(GRPC_LIBS) -lcurl $(BASE_LIBS) -lcunit
 
+# one short line a step; V=1 shows the whole commands
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)')
+
 .PHONY: all check check-long unit cluster lint format format-check bench fuzz-smoke fuzz-replay \
 	demo demo-smoke image install uninstall clean help coverage
 .DELETE_ON_ERROR:
@@ -104,15 +108,18 @@ FORCE:
 
 $(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h: pkg/pb/%.proto
 	@mkdir -p $(@D)
-	protoc-c --proto_path=pkg/pb --c_out=$(BUILD)/gen $<
+	$(call say,PROTO,$<)
+	$(Q)protoc-c --proto_path=pkg/pb --c_out=$(BUILD)/gen $<
 $(BUILD)/gen/%.pb-c.o: $(BUILD)/gen/%.pb-c.c $(FLAGS_STAMP)
-	$(CC) $(CPPFLAGS) $(filter-out -Wcast-qual,$(CFLAGS_ALL)) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(filter-out -Wcast-qual,$(CFLAGS_ALL)) -MMD -MP -c -o $@ $<
 $(BUILD)/obj/%.o: %.c $(FLAGS_STAMP) | $(PB_SRC:.c=.h)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 $(BUILD)/obj/%.o: %.cc $(FLAGS_STAMP)
 	@mkdir -p $(@D)
-	$(CXX) $(CPPFLAGS) -std=c++17 $(OPT) -Wall -Wextra $(WERROR) $(HARDEN) $(SANFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CXX,$<)
+	$(Q)$(CXX) $(CPPFLAGS) -std=c++17 $(OPT) -Wall -Wextra $(WERROR) $(HARDEN) $(SANFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/obj/tests/unit/runner.o: $(BUILD)/gen/suites.inc
 $(BUILD)/gen/suites.inc: FORCE
 	@mkdir -p $(@D); printf 'WEFT_SUITE_ENTRY(%s)\n' $(SUITES) | cmp -s - $@ || \
@@ -120,11 +127,13 @@ $(BUILD)/gen/suites.inc: FORCE
 
 $(LIB): $(PKG_OBJ) $(PB_OBJ)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,AR,$@)
+	$(Q)$(AR) rcs $@ $^
 
 define link
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -o $@ $(1) $(2)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(1) $(2)
 endef
 $(BUILD)/bin/weft-device-plugin: $(PLUGIN_SRC:%.c=$(BUILD)/obj/%.o) $(LIB)
 	$(call link,$^,$(PLUGIN_LIBS))
@@ -164,7 +173,8 @@ FUZZ_FLAGS := -std=gnu17 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitiz
 FUZZ_LIB_SRC := $(filter-out pkg/rpc/% pkg/kube/% pkg/loop/%,$(PKG_SRC))
 $(BUILD)/fuzz/%: tests/fuzz/%.c $(FUZZ_LIB_SRC) $(HEADERS) $(PB_SRC)
 	@mkdir -p $(@D)
-	clang-14 $(CPPFLAGS) $(FUZZ_FLAGS) -ffunction-sections -Wl,--gc-sections -o $@ $< $(FUZZ_LIB_SRC) $(PB_SRC) -lprotobuf-c -lyaml -lcjson -luv -lm
+	$(call say,FUZZ,$@)
+	$(Q)clang-14 $(CPPFLAGS) $(FUZZ_FLAGS) -ffunction-sections -Wl,--gc-sections -o $@ $< $(FUZZ_LIB_SRC) $(PB_SRC) -lprotobuf-c -lyaml -lcjson -luv -lm
 fuzz-smoke: $(FUZZERS) ## each fuzz target for FUZZ_SECONDS (20) from its committed corpus
 	@for f in $(FUZZERS); do n=$$(basename $$f); mkdir -p $(BUILD)/fuzz/work/$$n tests/fuzz/corpus/$$n; \
 		echo "fuzz $$n $(FUZZ_SECONDS) s"; \

@@ -89,9 +89,14 @@ struct weft_json *weft_json_new(enum weft_json_type type, const char *name)
 struct weft_json *weft_json_add(struct weft_json *parent, const char *key, enum weft_json_type type,
                                 const char *text, size_t text_len, unsigned line)
     __attribute__((warn_unused_result));
-/* Moves the type of a number's text: INT if it is an exact int64, DOUBLE for other JSON numbers,
+/* What a plain text is as a number: INT if it is an exact int64, DOUBLE for other JSON numbers,
  * else STRING. */
 enum weft_json_type weft_json_number_type(const char *text, size_t len);
+
+/* Takes the only child of a list out of it and makes it a root of its own (list stays the caller's,
+ * now empty). name as in weft_json_parse. NULL without memory. */
+struct weft_json *weft_json_take_only(struct weft_json *list, const char *name)
+    __attribute__((warn_unused_result));
 
 /* ---- writing ---- */
 
