@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HyperNodes as YAML text, in and out. Pure. */
+#ifndef WEFT_HYPERNODE_MANIFEST_H
+#define WEFT_HYPERNODE_MANIFEST_H
+
+#include "pkg/base/error.h"
+#include "pkg/hypernode/hypernode.h"
+
+struct weft_buf;
+
+/* Appends one manifest (no "---", no resourceVersion). prefix is the label/annotation prefix
+ * ("weft.dev/"). 0, -ENOMEM, -EFBIG. */
+int weft_hypernode_write_yaml(const struct weft_hypernode *hn, const char *prefix,
+                              struct weft_buf *buf) __attribute__((warn_unused_result));
+/* Appends all, each behind its own "---", tiers ascending, then by name: the order in which a plain
+ * `kubectl apply -f` may create them. */
+int weft_hypernodes_write_yaml(const struct weft_hypernode_set *set, const char *prefix,
+                               struct weft_buf *buf) __attribute__((warn_unused_result));
+/* Reads a stream of YAML or JSON documents: HyperNodes, HyperNodeLists or Lists of them; other
+ * kinds are skipped (*ret_skipped, may be NULL, counts them); empty documents too. Adds to *set;
+ * a name that is there already is -EEXIST. name is the file's, for errors. */
+int weft_hypernodes_read(const char *text, size_t len, const char *name, const char *prefix,
+                         struct weft_hypernode_set *set, size_t *ret_skipped,
+                         struct weft_error *err) __attribute__((warn_unused_result));
+
+#endif
