@@ -115,6 +115,19 @@ static size_t digits_at(const char *text, size_t from, size_t len)
     return n;
 }
 
+/* The text from i on is an exponent to the end, or nothing. */
+static bool is_exponent(const char *text, size_t i, size_t len)
+{
+    if (i == len) {
+        return true;
+    }
+    if (text[i] != 'e' && text[i] != 'E') {
+        return false;
+    }
+    i += i + 1 < len && (text[i + 1] == '+' || text[i + 1] == '-') ? 2 : 1;
+    return i < len && i + digits_at(text, i, len) == len;
+}
+
 /* JSON's number grammar (RFC 8259 section 6): -? int frac? exp? without leading zeros. */
 static bool is_json_number(const char *text, size_t len)
 {
@@ -131,15 +144,7 @@ static bool is_json_number(const char *text, size_t len)
             return false;
         }
     }
-    if (i < len && (text[i] == 'e' || text[i] == 'E')) {
-        i += i + 1 < len && (text[i + 1] == '+' || text[i + 1] == '-') ? 2 : 1;
-        const size_t exponent = digits_at(text, i, len);
-        i += exponent;
-        if (exponent == 0) {
-            return false;
-        }
-    }
-    return i == len;
+    return is_exponent(text, i, len);
 }
 
 enum weft_json_type weft_json_number_type(const char *text, size_t len)
@@ -230,7 +235,7 @@ enum { PATH_MAX_BYTES = 160 };
 /* Appends the node's path ("sources[0].labels") and returns its root. */
 static const struct weft_json *put_path(const struct weft_json *node, struct weft_buf *path)
 {
-    const struct weft_json *chain[WEFT_JSON_DEPTH_MAX + 1];
+    const struct weft_json *chain[WEFT_JSON_DEPTH_MAX + 1] = {NULL};
     size_t depth = 0;
     while (node->parent != NULL && depth < WEFT_ARRAY_LEN(chain)) {
         chain[depth++] = node;
