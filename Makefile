@@ -87,8 +87,8 @@ UNIT_LIBS := $(GRPC_LIBS) -lcurl $(BASE_LIBS) -lcunit
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)')
 
-.PHONY: all check check-long unit cluster lint format format-check bench fuzz-smoke fuzz-replay \
-	demo demo-smoke image install uninstall clean help coverage
+.PHONY: all check check-run check-long unit cluster lint format format-check bench fuzz-smoke fuzz-replay \
+	demo demo-run demo-smoke image install uninstall clean help coverage
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -149,13 +149,17 @@ $(BUILD)/unit: $(UNIT_OBJ) $(UNIT_EXTRA) $(LIB)
 	$(call link,$^,$(UNIT_LIBS))
 
 # --- tests ---------------------------------------------------------------------------------------
-check: all unit fuzz-replay demo-smoke cluster ## every test (WEFT_REQUIRE=cluster: a skipped cluster suite fails)
+# set-up first, in a make of its own: what the libraries are called is read when make starts
+check: ## set-up, then every test (WEFT_REQUIRE=cluster: a skipped cluster suite fails)
+	@hack/setup --all
+	+$(Q)$(MAKE) --no-print-directory check-run
+check-run: all unit fuzz-replay demo-smoke cluster
 
-unit: $(BUILD)/unit $(FAKES) ## unit and property tests; SUITE="a b" runs those suites only
-	WEFT_BUILD=$(BUILD) $(BUILD)/unit $(SUITE)
+unit: $(BUILD)/unit $(FAKES) $(PROGRAMS) ## unit and property tests; SUITE="a b" runs those suites only
+	$(Q)WEFT_BUILD=$(BUILD) $(BUILD)/unit $(SUITE)
 
 cluster: all $(FAKES) ## real etcd, kube-apiserver and kubelet
-	hack/cluster-test $(BUILD)
+	$(Q)hack/cluster-test $(BUILD)
 
 demo-smoke: all $(FAKES)
 	@if [ -x hack/demo ]; then WEFT_BUILD=$(BUILD) hack/demo >$(BUILD)/demo.log 2>&1 || \
@@ -204,8 +208,11 @@ format-check:
 	git ls-files '*.c' '*.h' '*.cc' | xargs clang-format-14 --dry-run -Werror
 
 # --- the rest ------------------------------------------------------------------------------------
-demo: all $(FAKES) ## a fabric's tree, its HyperNodes, and a device plugin at work; MACHINE=file FABRIC=file for your own
-	WEFT_BUILD=$(BUILD) MACHINE='$(MACHINE)' FABRIC='$(FABRIC)' hack/demo
+demo: ## set-up, then a fabric's tree, its HyperNodes and a device plugin at work; MACHINE=file FABRIC=file for your own
+	@hack/setup
+	+$(Q)$(MAKE) --no-print-directory demo-run
+demo-run: all $(FAKES)
+	$(Q)WEFT_BUILD=$(BUILD) MACHINE='$(MACHINE)' FABRIC='$(FABRIC)' hack/demo
 image: all ## container images with what the programs need and nothing else (buildah)
 	hack/image $(BUILD) $(VERSION)
 install: all ## into $(DESTDIR)$(PREFIX)/bin
