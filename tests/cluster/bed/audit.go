@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bed
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+)
+
+// Audit reads an API server's audit log: the one account of who wrote what, in which order.
+// The server writes a request's line before it answers the request.
+type Audit struct{ path string }
+
+// Event is one write as the server saw it.
+type Event struct {
+	Verb  string `json:"verb"`
+	Stage string `json:"stage"`
+	URI   string `json:"requestURI"`
+	Agent string `json:"userAgent"`
+	User  struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	Object struct {
+		Resource        string `json:"resource"`
+		Subresource     string `json:"subresource"`
+		Namespace       string `json:"namespace"`
+		Name            string `json:"name"`
+		ResourceVersion string `json:"resourceVersion"`
+	} `json:"objectRef"`
+	Response struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+	Body json.RawMessage `json:"requestObject"`
+	Time time.Time       `json:"stageTimestamp"`
+}
+
+// Name is the object's name; that of a POST is in its body.
+func (e Event) Name() string {
+	if e.Object.Name != "" {
+		return e.Object.Name
+	}
+	var body struct {
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+	}
+	_ = json.Unmarshal(e.Body, &body)
+	return body.Metadata.Name
+}
+
+// OK says whether the server did what was asked.
+func (e Event) OK() bool { return e.Response.Code >= 200 && e.Response.Code < 300 }
+
+func (e Event) String() string {
+	resource := e.Object.Resource
+	if e.Object.Subresource != "" {
+		resource += "/" + e.Object.Subresource
+	}
+	return fmt.Sprintf("%s %s %s by %s -> %d", e.Verb, resource, e.Name(), e.User.Username, e.Response.Code)
+}
+
+// Mark is a place in the log: what comes later is Since it.
+type Mark int64
+
+// Mark is the end of the log now.
+func (a *Audit) Mark(t testing.TB) Mark {
+	t.Helper()
+	text := a.read(t)
+	return Mark(bytes.LastIndexByte(text, '\n') + 1)
+}
+
+func (a *Audit) read(t testing.TB) []byte {
+	t.Helper()
+	text, err := os.ReadFile(a.path)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// Since is every finished write after mark that keep accepts, in the order of the server's answers.
+func (a *Audit) Since(t testing.TB, mark Mark, keep func(Event) bool) []Event {
+	t.Helper()
+	text := a.read(t)
+	if len(text) < int(mark) {
+		t.Fatalf("%s has become shorter", a.path)
+	}
+	text = text[mark:]
+	var events []Event
+	for {
+		end := bytes.IndexByte(text, '\n')
+		if end < 0 {
+			return events
+		}
+		var e Event
+		if err := json.Unmarshal(text[:end], &e); err != nil {
+			t.Fatalf("%s: %v", a.path, err)
+		}
+		if e.Stage == "ResponseComplete" && keep(e) {
+			events = append(events, e)
+		}
+		text = text[end+1:]
+	}
+}
+
+// HyperNodeWrites accepts the writes of HyperNodes by a user, the refused ones too.
+func HyperNodeWrites(user string) func(Event) bool {
+	return func(e Event) bool { return e.Object.Resource == "hypernodes" && e.User.Username == user }
+}
+
+// Writes accepts all writes by a user but those that keep its lease.
+func Writes(user string) func(Event) bool {
+	return func(e Event) bool { return e.Object.Resource != "leases" && e.User.Username == user }
+}
+
+func base64Of(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
