@@ -4,9 +4,10 @@
 #   buildah bud --target device-plugin -t weft-device-plugin .
 # Nothing here names a CPU architecture: --platform linux/arm64 builds the same.
 FROM docker.io/library/debian:bookworm-slim AS build
-RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-        ca-certificates g++ gcc libcjson-dev libcurl4-openssl-dev libc6-dev libgrpc-dev \
-        libhwloc-dev libprotobuf-c-dev libuv1-dev libyaml-dev make pkg-config protobuf-c-compiler \
+# The list of packages is hack/setup's; a change elsewhere in the tree does not install them anew.
+COPY hack/setup /tmp/setup
+RUN /tmp/setup \
+    && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates \
     && rm -rf /var/lib/apt/lists/*
 COPY . /src
 WORKDIR /src
