@@ -49,8 +49,9 @@ static const char *scan(const char *text, size_t len, const char **ret_at)
     for (size_t i = 0; i < len; i++) {
         const char c = text[i];
         *ret_at = text + i;
-        if (c == '\0') {
-            return "a NUL byte";
+        /* cJSON takes every byte up to 0x20 for a blank, and any byte inside a string */
+        if ((unsigned char)c < ' ' && (in_string || strchr("\t\n\r", c) == NULL || c == '\0')) {
+            return "a control character (RFC 8259 wants it escaped)";
         }
         if (in_string) {
             if (c == '\\' && len - i > 5 && memcmp(text + i, "\\u0000", 6) == 0) {
@@ -229,8 +230,13 @@ int weft_json_parse(const char *text, size_t len, const char *name, struct weft_
     __attribute__((cleanup(delete_cjson))) cJSON *top =
         cJSON_ParseWithLengthOpts(text, len, &at, 0);
     if (top == NULL) {
-        return weft_err_set(err, -EINVAL, WEFT_ERR_JSON, "%s:%u: no JSON here: \"%.20s\"", name,
-                            line_of(text, at), at < text + len ? at : "");
+        const size_t left = at < text + len ? (size_t)(text + len - at) : 0;
+        size_t show = 0; /* text need not end with a NUL; one line of it is enough */
+        while (show < left && show < 20 && (unsigned char)at[show] >= ' ') {
+            show++;
+        }
+        return weft_err_set(err, -EINVAL, WEFT_ERR_JSON, "%s:%u: no JSON here: \"%.*s\"", name,
+                            line_of(text, at), (int)show, at);
     }
     const struct weft_str rest =
         weft_str_trim((struct weft_str){.data = at, .len = (size_t)(text + len - at)});

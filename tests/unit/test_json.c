@@ -66,6 +66,8 @@ static void test_refused(void)
     check_refused("\"x\"", "neither an object nor a list");
     check_refused("", "f.json:1:");
     check_refused("[\"\xff\"]", "UTF-8");
+    check_refused("{\"a\"\x14:1}", "control character");
+    check_refused("[\"a\nb\"]", "f.json:1: a control character");
     char deep[2 * (WEFT_JSON_DEPTH_MAX + 1) + 1];
     memset(deep, '[', WEFT_JSON_DEPTH_MAX + 1);
     memset(deep + WEFT_JSON_DEPTH_MAX + 1, ']', WEFT_JSON_DEPTH_MAX + 1);
