@@ -41,33 +41,45 @@ static unsigned line_of(const char *text, const char *at)
     return line;
 }
 
-/* What cJSON does not refuse, or would recurse on. NULL if fine, else why, with *ret_at. */
+/* What stands inside a string and cJSON would let pass; at is not its closing quote. */
+static const char *scan_in_string(const char *at, size_t left)
+{
+    if ((unsigned char)*at < ' ') {
+        return "a control character in a string (RFC 8259 wants it escaped)";
+    }
+    return left > 5 && memcmp(at, "\\u0000", 6) == 0 ? "a NUL character in a string" : NULL;
+}
+
+/* The same outside strings; cJSON would recurse on depth, and takes any byte up to 0x20 as blank.
+ */
+static const char *scan_outside(char c, unsigned *depth)
+{
+    if ((unsigned char)c < ' ' && (c == '\0' || strchr("\t\n\r", c) == NULL)) {
+        return "a control character";
+    }
+    if (c == '{' || c == '[') {
+        return ++*depth > WEFT_JSON_DEPTH_MAX ? "nested too deeply" : NULL;
+    }
+    *depth -= (c == '}' || c == ']') && *depth > 0;
+    return NULL;
+}
+
+/* NULL if fine, else why not, with *ret_at. */
 static const char *scan(const char *text, size_t len, const char **ret_at)
 {
     unsigned depth = 0;
     bool in_string = false;
     for (size_t i = 0; i < len; i++) {
-        const char c = text[i];
-        *ret_at = text + i;
-        /* cJSON takes every byte up to 0x20 for a blank, and any byte inside a string */
-        if ((unsigned char)c < ' ' && (in_string || strchr("\t\n\r", c) == NULL || c == '\0')) {
-            return "a control character (RFC 8259 wants it escaped)";
+        const char *why =
+            in_string ? scan_in_string(text + i, len - i) : scan_outside(text[i], &depth);
+        if (why != NULL) {
+            *ret_at = text + i;
+            return why;
         }
-        if (in_string) {
-            if (c == '\\' && len - i > 5 && memcmp(text + i, "\\u0000", 6) == 0) {
-                return "a NUL character in a string";
-            }
-            in_string = c != '"';
-            i += c == '\\';
-        } else if (c == '"') {
-            in_string = true;
-        } else if (c == '{' || c == '[') {
-            if (++depth > WEFT_JSON_DEPTH_MAX) {
-                return "nested too deeply";
-            }
-        } else if ((c == '}' || c == ']') && depth > 0) {
-            depth--;
+        if (text[i] == '"') {
+            in_string = !in_string;
         }
+        i += in_string && text[i] == '\\';
     }
     return NULL;
 }
