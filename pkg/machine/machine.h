@@ -21,6 +21,11 @@ enum {
     WEFT_MACHINE_NICS_MAX = 256,
     WEFT_DEVICE_ID_MAX = 64,    /* with its NUL: the kubelet's api.proto allows ids of 63 */
     WEFT_MACHINE_NODES_MAX = 8, /* device nodes of one device */
+    WEFT_MACHINE_COMMON_MAX = 32,
+    WEFT_MACHINE_WARNINGS_MAX = 64,
+    WEFT_MACHINE_PATH_MAX = 256,      /* longest device node path, with its NUL */
+    WEFT_MACHINE_FILE_MAX = 32 << 20, /* bytes of a recorded machine */
+    WEFT_BDF_TEXT_MAX = 20,           /* "ffffffff:ff:1f.7" and its NUL fit */
 };
 
 /* PCIe distance classes T and N (nvidia-smi's words): allocation.md "Machine". */
@@ -43,13 +48,14 @@ struct weft_bdf {
 struct weft_device {
     char id[WEFT_DEVICE_ID_MAX]; /* what the kubelet sees: NVIDIA's UUID, or "GPU3" of a matrix */
     char model[64];              /* "" if unknown */
-    char numa_label[32];         /* as the source wrote it, "" if unknown */
+    char numa_label[64];         /* as the source wrote it, "" if unknown; longer ones are cut and
+                                    end in '~' and a hash of the whole */
     int index;                   /* the vendor's index */
     struct weft_bdf bdf;
     int numa_node; /* the kernel's NUMA node for TopologyInfo, -1 if unknown */
     int numa_group; /* dense 0…: equal numbers = same NUMA label; -1 unknown. Never the GPU's own */
     int socket;     /* physical package, -1 unknown */
-    int parent;     /* index (in devices) space of the parent GPU for partitions, -1 for whole */
+    int parent;     /* the vendor's index of the parent GPU for partitions, -1 for whole devices */
     int partition; /* partition index inside its parent, 0 for whole devices */
     bool healthy;
     /* device nodes a container needs for this device alone, e.g. "/dev/nvidia0" */
@@ -110,6 +116,26 @@ int weft_machine_load(const char *path, struct weft_machine **ret_machine, struc
 /* Appends the machine as weft's own JSON; weft_machine_read reads the same machine back. */
 int weft_machine_write_json(const struct weft_machine *machine, struct weft_buf *buf)
     __attribute__((warn_unused_result));
+
+/* Adds one sentence to the warnings (the last place, when they are full, says so). For readers and
+ * vendor backends while they build. 0 or -ENOMEM. */
+int weft_machine_warn(struct weft_machine *machine, const char *format, ...)
+    __attribute__((format(printf, 2, 3), warn_unused_result));
+/* Adds a device node (an absolute path) to one device, or to every container. -EINVAL for a path
+ * that is not absolute or too long, -EFBIG, -ENOMEM. */
+int weft_machine_add_node(struct weft_device *device, const char *path)
+    __attribute__((warn_unused_result));
+int weft_machine_add_common_node(struct weft_machine *machine, const char *path)
+    __attribute__((warn_unused_result));
+
+/* "SYS" and so on; SOC, the older word for SYS, is read too. */
+const char *weft_distance_name(enum weft_distance distance);
+bool weft_distance_parse(const char *text, size_t len, enum weft_distance *ret_distance);
+/* "0000:1b:00.0"; the domain may have up to eight digits. text has WEFT_BDF_TEXT_MAX bytes and is
+ * returned; "" for an unknown address. */
+const char *weft_bdf_format(const struct weft_bdf *bdf, char *text);
+/* 0 or -EINVAL. */
+int weft_bdf_parse(const char *text, struct weft_bdf *ret_bdf) __attribute__((warn_unused_result));
 
 /* Index of the device with that id, or with that vendor index as text ("3"; "GPU3" too), or
  * SIZE_MAX. Ids win over indices. */

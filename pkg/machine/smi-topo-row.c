@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One row of the matrix: which word or tab field belongs to which column. Real dumps leave affinity
+ * cells empty, double their tabs, or lose them to spaces; a row is read by words where their number
+ * or their kind leaves no doubt, by tab fields where it does, and refused where neither fits. */
+#include <errno.h>
+#include <string.h>
+
+#include "pkg/machine/smi-topo-internal.h"
+
+/* A row under work. */
+struct scan {
+    struct weft_topo *topo;
+    struct weft_topo_row *row;
+    size_t column; /* the row's own, where X belongs */
+    const char *line_start;
+    struct weft_str rest; /* after the row's name */
+    size_t words;
+};
+
+static size_t count_words(struct weft_str text)
+{
+    struct weft_str word;
+    size_t count = 0;
+    while (weft_str_word(&text, &word)) {
+        count++;
+    }
+    return count;
+}
+
+static bool is_x(const struct scan *s)
+{
+    return weft_str_eq(s->row->cells[s->column], "X");
+}
+
+static void set_tail(struct scan *s, size_t at, struct weft_str word)
+{
+    if ((int)at == s->topo->cpu_at) {
+        s->row->cpu = word;
+    } else if ((int)at == s->topo->numa_at) {
+        s->row->numa = word;
+    }
+}
+
+/* The first cells by words; *ret_tail is what follows. Returns whether all are cells that topo -m
+ * writes and X is where it belongs. */
+static bool cells_by_words(struct scan *s, struct weft_str *ret_tail)
+{
+    bool readable = true;
+    *ret_tail = s->rest;
+    for (size_t i = 0; i < s->topo->column_count; i++) {
+        if (!weft_str_word(ret_tail, &s->row->cells[i])) {
+            return false;
+        }
+        readable = readable && weft_topo_is_cell(s->row->cells[i]);
+    }
+    return readable && is_x(s);
+}
+
+/* The tab fields after the row's name; false where the name is not followed by a tab. */
+static bool begin_fields(const struct scan *s, struct weft_str *ret_fields)
+{
+    struct weft_str name_rest;
+    *ret_fields = s->rest;
+    return weft_str_split(ret_fields, '\t', &name_rest) && ret_fields->data != NULL &&
+           weft_str_trim(name_rest).len == 0;
+}
+
+/* The first cells by tab fields, one word or none in each. empty: may cells be empty? */
+static bool cells_by_fields(struct scan *s, bool empty, struct weft_str *ret_tail)
+{
+    struct weft_str field;
+    if (!begin_fields(s, ret_tail)) {
+        return false;
+    }
+    for (size_t i = 0; i < s->topo->column_count; i++) {
+        if (!weft_str_split(ret_tail, '\t', &field)) {
+            return false;
+        }
+        s->row->cells[i] = weft_str_trim(field);
+        if (count_words(field) != 1 && (!empty || s->row->cells[i].len > 0)) {
+            return false;
+        }
+    }
+    return is_x(s);
+}
+
+static void tail_by_words(struct scan *s, struct weft_str tail)
+{
+    struct weft_str word;
+    for (size_t i = 0; weft_str_word(&tail, &word); i++) {
+        set_tail(s, i, word);
+    }
+}
+
+static void tail_by_fields(struct scan *s, struct weft_str tail)
+{
+    struct weft_str field;
+    for (size_t i = 0; weft_str_split(&tail, '\t', &field); i++) {
+        set_tail(s, i, weft_str_trim(field));
+    }
+}
+
+/* For rows without tabs and with empty cells: a word belongs to the title that it stands under, to
+ * the byte; a word under none leaves all of them unknown. */
+static void tail_by_position(struct scan *s, struct weft_str tail)
+{
+    const struct weft_topo *t = s->topo;
+    struct weft_str word;
+    if (memchr(tail.data, '\t', tail.len) != NULL) {
+        return;
+    }
+    while (weft_str_word(&tail, &word)) {
+        size_t at = 0;
+        while (at < t->tail_count && t->tail_offset[at] != (size_t)(word.data - s->line_start)) {
+            at++;
+        }
+        if (at == t->tail_count) {
+            s->row->cpu = s->row->numa = (struct weft_str){0};
+            return;
+        }
+        set_tail(s, at, word);
+    }
+}
+
+static int refuse(const struct scan *s, struct weft_error *err)
+{
+    const struct weft_topo *t = s->topo;
+    const struct weft_str name = t->columns[s->column].name;
+    return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
+                        "%s:%u: row %.*s has %zu words for %zu columns and no X under its own: "
+                        "cells are missing or out of order",
+                        t->name, s->row->line, WEFT_STR_ARG(name), s->words,
+                        t->column_count + t->tail_count);
+}
+
+int weft_topo_parse_row(struct weft_topo *t, size_t column, unsigned line, const char *line_start,
+                        struct weft_str rest, struct weft_error *err)
+{
+    struct scan s = {.topo = t,
+                     .row = &t->rows[column],
+                     .column = column,
+                     .line_start = line_start,
+                     .rest = rest,
+                     .words = count_words(rest)};
+    struct weft_str tail = {0};
+    s.row->line = line;
+    s.row->whole = true;
+    const bool readable = cells_by_words(&s, &tail);
+    if (s.words == t->column_count + t->tail_count && is_x(&s)) {
+        tail_by_words(&s, tail);
+    } else if (readable) {
+        struct weft_str field_tail;
+        if (cells_by_fields(&s, false, &field_tail)) {
+            tail_by_fields(&s, field_tail);
+        } else {
+            (void)cells_by_words(&s, &tail);
+            tail_by_position(&s, tail);
+        }
+    } else if (cells_by_fields(&s, true, &tail)) {
+        tail_by_fields(&s, tail);
+    } else if (s.words < t->column_count) {
+        s.row->whole = false;
+    } else {
+        return refuse(&s, err);
+    }
+    return 0;
+}

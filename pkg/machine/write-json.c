@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes a machine as weft's own JSON (docs/machine-json.md): what read-json.c reads back. */
+#include "pkg/base/buf.h"
+#include "pkg/json/json.h"
+#include "pkg/machine/machine-internal.h"
+
+/* Unknown numbers are left out, so that a reader of the file sees at once what is known. */
+static void put_known(struct weft_json_writer *w, const char *key, int value)
+{
+    if (value >= 0) {
+        weft_json_kv_int(w, key, value);
+    }
+}
+
+static void put_text(struct weft_json_writer *w, const char *key, const char *text)
+{
+    if (text[0] != '\0') {
+        weft_json_kv_string(w, key, text);
+    }
+}
+
+static void put_texts(struct weft_json_writer *w, const char *key, char *const *texts, size_t count)
+{
+    weft_json_put_key(w, key);
+    weft_json_open(w, '[');
+    for (size_t i = 0; i < count; i++) {
+        weft_json_put_string(w, texts[i]);
+    }
+    weft_json_close(w, ']');
+}
+
+static void put_device(struct weft_json_writer *w, const struct weft_device *d)
+{
+    char bdf[WEFT_BDF_TEXT_MAX];
+    weft_json_open(w, '{');
+    weft_json_kv_string(w, "id", d->id);
+    weft_json_kv_int(w, "index", d->index);
+    put_text(w, "model", d->model);
+    put_text(w, "bdf", weft_bdf_format(&d->bdf, bdf));
+    put_text(w, "numa", d->numa_label);
+    if (d->numa_node >= 0 || d->numa_label[0] != '\0') {
+        weft_json_kv_int(w, "numa_node", d->numa_node); /* -1 beside a label: it names no node */
+    }
+    put_known(w, "socket", d->socket);
+    put_known(w, "parent", d->parent);
+    if (d->partition > 0) {
+        weft_json_kv_int(w, "partition", d->partition);
+    }
+    weft_json_kv_bool(w, "healthy", d->healthy);
+    if (d->node_count > 0) {
+        put_texts(w, "nodes", d->nodes, d->node_count);
+    }
+    weft_json_close(w, '}');
+}
+
+static void put_devices(struct weft_json_writer *w, const struct weft_machine *m)
+{
+    weft_json_put_key(w, "devices");
+    weft_json_open(w, '[');
+    for (size_t i = 0; i < m->device_count; i++) {
+        put_device(w, &m->devices[i]);
+    }
+    weft_json_close(w, ']');
+}
+
+static void put_nics(struct weft_json_writer *w, const struct weft_machine *m)
+{
+    char bdf[WEFT_BDF_TEXT_MAX];
+    weft_json_put_key(w, "nics");
+    weft_json_open(w, '[');
+    for (size_t i = 0; i < m->nic_count; i++) {
+        weft_json_open(w, '{');
+        weft_json_kv_string(w, "name", m->nics[i].name);
+        put_text(w, "bdf", weft_bdf_format(&m->nics[i].bdf, bdf));
+        put_known(w, "numa_node", m->nics[i].numa_node);
+        weft_json_close(w, '}');
+    }
+    weft_json_close(w, ']');
+}
+
+static void put_distance(struct weft_json_writer *w, const struct weft_machine *m, size_t i,
+                         size_t j)
+{
+    if (i == j) {
+        weft_json_put_null(w);
+    } else {
+        weft_json_put_string(w, weft_distance_name(weft_machine_t(m, i, j)));
+    }
+}
+
+static void put_bandwidth(struct weft_json_writer *w, const struct weft_machine *m, size_t i,
+                          size_t j)
+{
+    weft_json_put_int(w, (int64_t)weft_machine_b(m, i, j));
+}
+
+static void put_nic_distance(struct weft_json_writer *w, const struct weft_machine *m, size_t i,
+                             size_t n)
+{
+    weft_json_put_string(w, weft_distance_name(weft_machine_n(m, i, n)));
+}
+
+typedef void (*put_cell_fn)(struct weft_json_writer *w, const struct weft_machine *m, size_t i,
+                            size_t j);
+
+static void put_matrix(struct weft_json_writer *w, const char *key, const struct weft_machine *m,
+                       size_t columns, put_cell_fn put_cell)
+{
+    weft_json_put_key(w, key);
+    weft_json_open(w, '[');
+    for (size_t i = 0; i < m->device_count; i++) {
+        const unsigned indent = w->indent;
+        weft_json_open(w, '[');
+        w->indent = 0; /* one line a row: a person compares rows */
+        for (size_t j = 0; j < columns; j++) {
+            put_cell(w, m, i, j);
+        }
+        weft_json_close(w, ']');
+        w->indent = indent;
+    }
+    weft_json_close(w, ']');
+}
+
+int weft_machine_write_json(const struct weft_machine *m, struct weft_buf *buf)
+{
+    struct weft_json_writer w;
+    weft_json_writer_init(&w, buf, 2);
+    weft_json_open(&w, '{');
+    weft_json_kv_int(&w, "weft_machine", 1);
+    put_text(&w, "vendor", m->vendor);
+    put_texts(&w, "common_nodes", m->common_nodes, m->common_node_count);
+    put_devices(&w, m);
+    put_nics(&w, m);
+    put_matrix(&w, "bandwidth", m, m->device_count, put_bandwidth);
+    put_matrix(&w, "distance", m, m->device_count, put_distance);
+    put_matrix(&w, "nic_distance", m, m->nic_count, put_nic_distance);
+    if (m->warning_count > 0) {
+        put_texts(&w, "warnings", m->warnings, m->warning_count);
+    }
+    weft_json_close(&w, '}');
+    (void)weft_buf_putc(buf, '\n');
+    return buf->status;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The machine as a value, and weft's own JSON form of it. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "pkg/base/buf.h"
+#include "pkg/machine/machine.h"
+#include "tests/unit/unit.h"
+
+static struct weft_machine *load(const char *fixture)
+{
+    struct weft_machine *m = NULL;
+    struct weft_error err = {0};
+    if (weft_machine_load(weft_fixture(fixture), &m, &err) < 0) {
+        (void)fprintf(stderr, "%s\n", err.message);
+        CU_FAIL("fixture cannot be read");
+    }
+    return m;
+}
+
+static struct weft_machine *parse(const char *text, struct weft_error *err)
+{
+    struct weft_machine *m = NULL;
+    *err = (struct weft_error){0};
+    const int rc = weft_machine_read(text, strlen(text), "t", &m, err);
+    CHECK((rc == 0) == (m != NULL));
+    CHECK(rc == 0 || err->message[0] != '\0');
+    return m;
+}
+
+static void reads_the_hgx_machine(void)
+{
+    weft_auto(weft_machine_free) struct weft_machine *m = load("machine/hgx-h100-8.json");
+    if (m == NULL) {
+        return;
+    }
+    CHECK_INT(m->device_count, 8);
+    CHECK_INT(m->nic_count, 8);
+    CHECK_STR(m->vendor, "nvidia");
+    CHECK_INT(m->common_node_count, 3);
+    CHECK_STR(m->common_nodes[0], "/dev/nvidiactl");
+    CHECK_INT(m->warning_count, 0);
+    const struct weft_device *d = &m->devices[5];
+    CHECK_STR(d->id, "GPU-b0b8d33d-c7e7-46f7-aa38-6d51c5a55203");
+    CHECK_INT(d->index, 5);
+    CHECK_STR(d->model, "NVIDIA H100 80GB HBM3");
+    CHECK_INT(d->bdf.bus, 0x9e);
+    CHECK_INT(d->numa_node, 1);
+    CHECK_STR(d->numa_label, "1");
+    CHECK_INT(d->numa_group, 1);
+    CHECK_INT(d->socket, 1);
+    CHECK_INT(d->parent, -1);
+    CHECK_INT(d->node_count, 1);
+    CHECK_STR(d->nodes[0], "/dev/nvidia5");
+    CHECK_INT(weft_machine_b(m, 2, 7), 450000);
+    CHECK_INT(weft_machine_t(m, 4, 5), WEFT_DISTANCE_PXB);
+    CHECK_INT(weft_machine_t(m, 5, 6), WEFT_DISTANCE_NODE);
+    CHECK_INT(weft_machine_t(m, 0, 7), WEFT_DISTANCE_SYS);
+    CHECK_INT(weft_machine_n(m, 5, 5), WEFT_DISTANCE_PIX);
+    CHECK_INT(weft_machine_n(m, 5, 4), WEFT_DISTANCE_PXB);
+    CHECK_STR(m->nics[7].name, "mlx5_7");
+    CHECK_INT(m->nics[7].numa_node, 1);
+}
+
+static void finds_by_id_and_index(void)
+{
+    weft_auto(weft_machine_free) struct weft_machine *m = load("machine/pairs8.json");
+    if (m == NULL) {
+        return;
+    }
+    CHECK_INT(weft_machine_find(m, m->devices[6].id), 6);
+    CHECK_INT(weft_machine_find(m, "3"), 3);
+    CHECK_INT(weft_machine_find(m, "GPU3"), 3);
+    CHECK(weft_machine_find(m, "8") == SIZE_MAX);
+    CHECK(weft_machine_find(m, "") == SIZE_MAX);
+    CHECK(weft_machine_find(m, "GPU") == SIZE_MAX);
+    CHECK(weft_machine_find(m, "-1") == SIZE_MAX);
+
+    /* an id that looks like another's index wins */
+    struct weft_error err;
+    weft_auto(weft_machine_free) struct weft_machine *odd =
+        parse("{\"weft_machine\":1,\"devices\":[{\"id\":\"a\",\"index\":1},"
+              "{\"id\":\"1\",\"index\":0}]}",
+              &err);
+    if (odd != NULL) {
+        CHECK_INT(weft_machine_find(odd, "1"), 1);
+        CHECK_INT(weft_machine_find(odd, "GPU1"), 0);
+    }
+}
+
+static void round_trip(const char *fixture)
+{
+    weft_auto(weft_machine_free) struct weft_machine *m = load(fixture);
+    weft_auto(weft_machine_free) struct weft_machine *again = NULL;
+    weft_auto(weft_buf_done) struct weft_buf buf;
+    struct weft_error err = {0};
+    weft_buf_init(&buf, 1U << 20);
+    if (m == NULL) {
+        return;
+    }
+    CHECK_INT(weft_machine_write_json(m, &buf), 0);
+    CHECK_INT(weft_machine_read(buf.data, buf.len, "again", &again, &err), 0);
+    CHECK_STR(err.message, "");
+    CHECK(again != NULL && weft_machine_equal(m, again));
+    CHECK(again == NULL || again->warning_count == m->warning_count);
+    if (again != NULL && again->device_count > 0) {
+        again->devices[0].healthy = !again->devices[0].healthy;
+        CHECK(!weft_machine_equal(m, again));
+    }
+}
+
+static void writes_what_it_reads(void)
+{
+    round_trip("machine/hgx-h100-8.json");
+    round_trip("machine/pairs8.json");
+}
+
+/* The least a file may say, and what follows from silence. */
+static void fills_in_what_is_unknown(void)
+{
+    struct weft_error err;
+    weft_auto(weft_machine_free) struct weft_machine *m =
+        parse("\xef\xbb\xbf {\"weft_machine\":1,\"devices\":["
+              "{\"id\":\"a\",\"numa_node\":0},{\"id\":\"b\",\"numa\":\"0\"},{\"id\":\"c\",\"numa\":"
+              "\"0,3-9\"},"
+              "{\"id\":\"d\"}],\"nics\":[{\"name\":\"n\",\"numa_node\":0}]}",
+              &err);
+    CHECK_STR(err.message, "");
+    if (m == NULL) {
+        return;
+    }
+    CHECK_INT(m->devices[1].numa_node, 0);
+    CHECK_INT(m->devices[1].numa_group, m->devices[0].numa_group);
+    CHECK_INT(m->devices[2].numa_node, -1); /* a label that is no node's number */
+    CHECK_INT(m->devices[2].numa_group, 1);
+    CHECK_INT(m->devices[3].numa_group, -1);
+    CHECK_INT(m->devices[3].index, 3);
+    CHECK(m->devices[3].healthy);
+    CHECK_INT(weft_machine_t(m, 0, 1), WEFT_DISTANCE_NODE); /* known and equal */
+    CHECK_INT(weft_machine_t(m, 0, 2), WEFT_DISTANCE_SYS);
+    CHECK_INT(weft_machine_t(m, 3, 2), WEFT_DISTANCE_SYS);
+    CHECK_INT(weft_machine_b(m, 0, 1), 0);
+    CHECK_INT(weft_machine_n(m, 1, 0), WEFT_DISTANCE_NODE);
+    CHECK_INT(weft_machine_n(m, 3, 0), WEFT_DISTANCE_SYS);
+}
+
+static void joins_two_readings_of_a_pair(void)
+{
+    struct weft_error err;
+    weft_auto(weft_machine_free) struct weft_machine *m =
+        parse("{\"weft_machine\":1,\"devices\":[{\"id\":\"a\"},{\"id\":\"b\"},{\"id\":\"c\"}],"
+              "\"bandwidth\":[[0,50000,7],[25000,0,0],[7,0,0]],"
+              "\"distance\":[[null,\"PIX\",\"PHB\"],[\"PXB\",null,null],[\"PHB\",\"PIX\",null]]}",
+              &err);
+    CHECK_STR(err.message, "");
+    if (m == NULL) {
+        return;
+    }
+    CHECK_INT(weft_machine_b(m, 0, 1), 25000);
+    CHECK_INT(weft_machine_b(m, 1, 0), 25000);
+    CHECK_INT(weft_machine_t(m, 0, 1), WEFT_DISTANCE_PXB);
+    CHECK_INT(weft_machine_t(m, 1, 0), WEFT_DISTANCE_PXB);
+    CHECK_INT(weft_machine_t(m, 1, 2), WEFT_DISTANCE_SYS); /* one side unknown: the larger */
+    CHECK_INT(m->warning_count, 2);
+    CHECK_CONTAINS(m->warnings[0], "a and b");
+}
+
+struct bad {
+    const char *text, *message;
+};
+
+static void refuses_with_the_place(void)
+{
+    static const struct bad cases[] = {
+        {"", "t: the file is empty"},
+        {"{}", "no \"weft_machine\""},
+        {"{\"weft_machine\":2,\"devices\":[]}", "weft_machine"},
+        {"{\"weft_machine\":1}", "no \"devices\""},
+        {"{\"weft_machine\":1,\"devices\":{}}", "devices"},
+        {"{\"weft_machine\":1,\"devices\":[],\"deviecs\":1}", "deviecs"},
+        {"{\"weft_machine\":1,\"devices\":[{\"id\":\"a\",\"uuid\":\"x\"}]}", "devices[0].uuid"},
+        {"{\"weft_machine\":1,\"devices\":[{\"index\":1}]}", "devices[0]"},
+        {"{\"weft_machine\":1,\"devices\":[{\"id\":\"a,b\"}]}", "no comma"},
+        {"{\"weft_machine\":1,\"devices\":[{\"id\":\"a\"},{\"id\":\"a\",\"index\":7}]}",
+         "two devices have the id a"},
+        {"{\"weft_machine\":1,\"devices\":[{\"id\":\"a\"},{\"id\":\"b\",\"index\":0}]}",
+         "two devices have index 0"},
+        {"{\"weft_machine\":1,\"devices\":[{\"id\":\"a\",\"bdf\":\"1b:00.0\"}]}", "devices[0].bdf"},
+        {"{\"weft_machine\":1,\"devices\":[{\"id\":\"a\",\"bdf\":\"0000:1b:20.0\"}]}",
+         "no PCI address"},
+        {"{\"weft_machine\":1,\"devices\":[{\"id\":\"a\",\"nodes\":[\"dev/nvidia0\"]}]}",
+         "absolute path"},
+        {"{\"weft_machine\":1,\"devices\":[{\"id\":\"a\",\"numa_node\":\"0\"}]}", "numa_node"},
+        {"{\"weft_machine\":1,\"devices\":[{\"id\":\"a\",\"socket\":-2}]}", "socket"},
+        {"{\"weft_machine\":1,\"devices\":[{\"id\":\"a\"}],\"bandwidth\":[]}", "0 rows"},
+        {"{\"weft_machine\":1,\"devices\":[{\"id\":\"a\"}],\"bandwidth\":[[0,1]]}", "1 cells"},
+        {"{\"weft_machine\":1,\"devices\":[{\"id\":\"a\"},{\"id\":\"b\"}],"
+         "\"bandwidth\":[[0,-1],[0,0]]}",
+         "bandwidth[0][1]"},
+        {"{\"weft_machine\":1,\"devices\":[{\"id\":\"a\"},{\"id\":\"b\"}],"
+         "\"distance\":[[null,\"NEAR\"],[null,null]]}",
+         "distance[0][1]"},
+        {"{\"weft_machine\":1,\"devices\":[],\"nics\":[{\"bdf\":\"0000:1b:00.0\"}]}", "nics[0]"},
+        {"{\"weft_machine\":1,\"devices\":[}", "t:1"},
+        {"hello world\n", "neither weft's machine JSON nor"},
+    };
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(cases); i++) {
+        struct weft_error err;
+        weft_auto(weft_machine_free) struct weft_machine *m = parse(cases[i].text, &err);
+        CHECK(m == NULL);
+        if (m != NULL) {
+            (void)fprintf(stderr, "was read: %s\n", cases[i].text);
+        }
+        CHECK_CONTAINS(err.message, cases[i].message);
+    }
+}
+
+static void a_node_without_devices_is_fine(void)
+{
+    struct weft_error err;
+    weft_auto(weft_machine_free) struct weft_machine *m =
+        parse("{\"weft_machine\": 1, \"devices\": []}", &err);
+    CHECK(m != NULL && m->device_count == 0);
+}
+
+static void too_large_a_machine_is_refused(void)
+{
+    struct weft_machine *m = NULL;
+    struct weft_error err = {0};
+    CHECK_INT(weft_machine_new("t", WEFT_MACHINE_DEVICES_MAX + 1, 0, &m, &err), -EFBIG);
+    CHECK_INT(weft_machine_new("t", 1, WEFT_MACHINE_NICS_MAX + 1, &m, &err), -EFBIG);
+    CHECK(m == NULL);
+    CHECK_CONTAINS(err.message, "at most");
+}
+
+static void warnings_are_capped_and_printable(void)
+{
+    weft_auto(weft_machine_free) struct weft_machine *m = NULL;
+    CHECK_INT(weft_machine_new("t", 0, 0, &m, NULL), 0);
+    for (int i = 0; m != NULL && i < 100; i++) {
+        CHECK_INT(weft_machine_warn(m, "%d \x1b\xff", i), 0);
+    }
+    CHECK(m != NULL && m->warning_count == WEFT_MACHINE_WARNINGS_MAX);
+    if (m != NULL) {
+        CHECK_STR(m->warnings[0], "0 ??");
+        CHECK_CONTAINS(m->warnings[WEFT_MACHINE_WARNINGS_MAX - 1], "left out");
+    }
+}
+
+static void bdf_texts(void)
+{
+    struct weft_bdf bdf;
+    char text[WEFT_BDF_TEXT_MAX];
+    CHECK_INT(weft_bdf_parse("00000000:1B:00.0", &bdf), 0); /* nvidia-smi's form */
+    CHECK_STR(weft_bdf_format(&bdf, text), "0000:1b:00.0");
+    CHECK_INT(weft_bdf_parse("ffffffff:ff:1f.7", &bdf), 0);
+    CHECK_STR(weft_bdf_format(&bdf, text), "ffffffff:ff:1f.7");
+    static const char *const bad[] = {"",        "0000",         "0000:1b",      "0000:1b:00",
+                                      "1b:00.0", "0000:100:0.0", "0000:00:00.8", "0000:00:20.0",
+                                      "::.",     "0x00:00:00.0", "0:0:0.0 "};
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(bad); i++) {
+        CHECK_INT(weft_bdf_parse(bad[i], &bdf), -EINVAL);
+    }
+    bdf.known = false;
+    CHECK_STR(weft_bdf_format(&bdf, text), "");
+}
+
+/* Every allocation of a read and a write fails once; nothing leaks (the sanitizer build sees to
+ * that) and the error says memory. */
+static void failing_allocations(void)
+{
+    size_t len = 0;
+    weft_autofree char *text = weft_fixture_text("machine/hgx-h100-8.json", &len);
+    bool done = text == NULL;
+    for (uint64_t nth = 1; !done && nth < 5000; nth++) {
+        weft_auto(weft_machine_free) struct weft_machine *m = NULL;
+        weft_auto(weft_buf_done) struct weft_buf buf;
+        struct weft_error err = {0};
+        weft_buf_init(&buf, 1U << 20);
+        (void)weft_mem_fail_after(nth);
+        int rc = weft_machine_read(text, len, "t", &m, &err);
+        rc = rc == 0 ? weft_machine_write_json(m, &buf) : rc;
+        (void)weft_mem_fail_after(0);
+        done = rc == 0;
+        CHECK(done || rc == -ENOMEM);
+    }
+    CHECK(done);
+}
+
+WEFT_SUITE(machine, {"reads the HGX machine", reads_the_hgx_machine},
+           {"finds by id and index", finds_by_id_and_index},
+           {"writes what it reads", writes_what_it_reads},
+           {"fills in what is unknown", fills_in_what_is_unknown},
+           {"joins two readings of a pair", joins_two_readings_of_a_pair},
+           {"refuses with the place", refuses_with_the_place},
+           {"a node without devices is fine", a_node_without_devices_is_fine},
+           {"too large a machine is refused", too_large_a_machine_is_refused},
+           {"warnings are capped and printable", warnings_are_capped_and_printable},
+           {"PCI addresses", bdf_texts}, {"failing allocations", failing_allocations})
