@@ -104,6 +104,7 @@ FLAGS_STAMP := $(BUILD)/flags
 $(FLAGS_STAMP): FORCE
 	@mkdir -p $(@D); echo '$(CC) $(CFLAGS_ALL) $(CPPFLAGS)' | cmp -s - $@ || \
 		echo '$(CC) $(CFLAGS_ALL) $(CPPFLAGS)' > $@
+.PHONY: FORCE
 FORCE:
 
 $(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h: pkg/pb/%.proto
