@@ -29,16 +29,9 @@ type ControlPlane struct {
 	ca      *authority
 	admin   *rest.Config
 	server  *Process
-	tokens  map[string]string // user -> bearer token
 }
 
-// Token users of every control plane, beside any user with a certificate. Users of the group
-// ControllersGroup have their request bodies audited.
-const (
-	AdminUser        = "admin"
-	ControllerUser   = "weft-controller"
-	ControllersGroup = "weft-test:controllers"
-)
+const adminToken = "token-of-the-tests-admin"
 
 // auditPolicy leaves reads out, keeps the bodies of what changes topology or comes from a
 // controller under test, and keeps who and what of all other writes.
@@ -49,7 +42,8 @@ omitManagedFields: true
 rules:
 - {level: None, verbs: [get, list, watch]}
 - {level: Request, resources: [{group: topology.volcano.sh, resources: ["*"]}]}
-- {level: Request, userGroups: ["` + ControllersGroup + `"]}
+# a controller under test
+- {level: Request, users: ["` + ControllerUser + `"]}
 - {level: Metadata}
 `
 
@@ -131,8 +125,7 @@ func startControlPlane(dir string) (*ControlPlane, error) {
 		return nil, err
 	}
 	cp := &ControlPlane{Dir: dir, URL: fmt.Sprintf("https://127.0.0.1:%d", port[0]),
-		Audit: &Audit{path: filepath.Join(dir, "audit.jsonl")}, tokens: map[string]string{
-			AdminUser: "token-of-admin", ControllerUser: "token-of-weft-controller"}}
+		Audit: &Audit{path: filepath.Join(dir, "audit.jsonl")}}
 	argv, err := cp.prepare(etcdURL, port[0])
 	if err != nil {
 		return nil, err
@@ -176,7 +169,7 @@ func (cp *ControlPlane) prepare(etcdURL string, port int) ([]string, error) {
 		"--tls-cert-file", cert, "--tls-private-key-file", key, "--client-ca-file", file("ca.crt", string(cp.ca.PEM)),
 		"--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", key,
 		"--service-account-signing-key-file", key, "--authorization-mode", "Node,RBAC",
-		"--token-auth-file", file("tokens.csv", cp.tokenLines()),
+		"--token-auth-file", file("tokens.csv", adminToken+",admin,admin,system:masters\n"),
 		"--audit-policy-file", file("audit-policy.yaml", auditPolicy), "--audit-log-path", cp.Audit.path,
 		"--audit-log-maxsize", "2000",
 		// No service account controller runs here, and no node controller to take taints off again.
@@ -186,14 +179,9 @@ func (cp *ControlPlane) prepare(etcdURL string, port int) ([]string, error) {
 	return argv, err
 }
 
-func (cp *ControlPlane) tokenLines() string {
-	return fmt.Sprintf("%s,%s,u1,system:masters\n%s,%s,u2,%s\n", cp.tokens[AdminUser], AdminUser,
-		cp.tokens[ControllerUser], ControllerUser, ControllersGroup)
-}
-
 // connect makes admin's clients and waits until the server is ready.
 func (cp *ControlPlane) connect() error {
-	cp.admin = &rest.Config{Host: cp.URL, BearerToken: cp.tokens[AdminUser], QPS: -1, UserAgent: "weft-test",
+	cp.admin = &rest.Config{Host: cp.URL, BearerToken: adminToken, QPS: -1, UserAgent: "weft-test",
 		TLSClientConfig: rest.TLSClientConfig{CAData: cp.ca.PEM}}
 	var err error
 	if cp.Client, err = kubernetes.NewForConfig(cp.admin); err != nil {
@@ -231,13 +219,10 @@ func (cp *ControlPlane) Kubeconfig(t testing.TB, path, user string, groups ...st
 	return path
 }
 
-// TokenKubeconfig writes a kubeconfig for one of the token users, and returns its path.
-func (cp *ControlPlane) TokenKubeconfig(t testing.TB, path, user string) string {
+// TokenKubeconfig writes a kubeconfig with a bearer token, and returns its path.
+func (cp *ControlPlane) TokenKubeconfig(t testing.TB, path, token string) string {
 	t.Helper()
-	if cp.tokens[user] == "" {
-		t.Fatalf("no token for user %s", user)
-	}
-	Write(t, path, cp.kubeconfig(user, "token: "+cp.tokens[user]))
+	Write(t, path, cp.kubeconfig("token", "token: "+token))
 	return path
 }
 
@@ -251,11 +236,11 @@ clusters:
     server: %s
     certificate-authority-data: %s
 users:
-- name: %s
+- name: "%s"
   user:
     %s
 contexts:
 - name: test
-  context: {cluster: test, user: %s}
+  context: {cluster: test, user: "%s", namespace: `+Namespace+`}
 `, cp.URL, base64Of(cp.ca.PEM), user, credentials, user)
 }

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bed
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	authv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Where manifests/ puts the controller, and what the API server then calls it.
+const (
+	Namespace      = "weft-system"
+	ControllerUser = "system:serviceaccount:" + Namespace + ":weft-controller"
+)
+
+// InstallController makes the namespace, the service account and the rights that manifests/ give
+// the controller: it runs with these and no more.
+func (cp *ControlPlane) InstallController(t testing.TB) {
+	t.Helper()
+	cp.Create(t, Kinds(Kustomize(t, Repo("manifests")), "Namespace", "ServiceAccount", "ClusterRole",
+		"ClusterRoleBinding", "Role", "RoleBinding"))
+}
+
+// ControllerToken is a token of the controller's service account.
+func (cp *ControlPlane) ControllerToken(t testing.TB) string {
+	t.Helper()
+	expiry := int64(3600)
+	request, err := cp.Client.CoreV1().ServiceAccounts(Namespace).CreateToken(Context(t), "weft-controller",
+		&authv1.TokenRequest{Spec: authv1.TokenRequestSpec{ExpirationSeconds: &expiry}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return request.Status.Token
+}
+
+// Controller is a weft-controller process and what starts it again.
+type Controller struct {
+	*Process
+	Dir     string
+	Config  string // path
+	cp      *ControlPlane
+	command Command
+}
+
+// StartController starts weft-controller with a configuration and as the service account of
+// manifests/.
+func StartController(t testing.TB, cp *ControlPlane, config string, args ...string) *Controller {
+	t.Helper()
+	dir := Dir(t)
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	cp.TokenKubeconfig(t, kubeconfig, cp.ControllerToken(t))
+	return StartControllerAs(t, cp, dir, kubeconfig, config, args...)
+}
+
+// StartControllerAs is the same with a kubeconfig.
+func StartControllerAs(t testing.TB, cp *ControlPlane, dir, kubeconfig, config string, args ...string) *Controller {
+	t.Helper()
+	c := &Controller{Dir: dir, Config: filepath.Join(dir, "config.yaml"), cp: cp}
+	Write(t, c.Config, config)
+	c.command = Command{Name: "weft-controller", Log: filepath.Join(dir, "controller.log"),
+		Argv: append([]string{Program(t, "weft-controller"), "--config", c.Config, "--kubeconfig", kubeconfig}, args...),
+		Env:  []string{"POD_NAME=weft-controller-test", "POD_NAMESPACE=" + Namespace}}
+	c.Process = ownProgram(t, c.command)
+	return c
+}
+
+// Crash kills the controller and frees its Lease: what waiting until the Lease has run out does.
+func (c *Controller) Crash(t testing.TB) {
+	t.Helper()
+	c.Process.Kill()
+	err := c.cp.Client.CoordinationV1().Leases(Namespace).Delete(Context(t), "weft-controller", metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+}
+
+// Restart starts the controller again.
+func (c *Controller) Restart(t testing.TB) {
+	t.Helper()
+	c.Process = ownProgram(t, c.command)
+}
+
+// Stop asks the controller to leave.
+func (c *Controller) Stop(t testing.TB) {
+	t.Helper()
+	if code, err := c.End(syscall.SIGTERM, 10e9*slow); err != nil || code != 0 {
+		t.Fatalf("weft-controller after SIGTERM: exit status %d, %v", code, err)
+	}
+}

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weft.dev/weft/tests/cluster/bed"
+)
+
+func mapKeys[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
+
+// adopted checks that a controller started after mark leads and finds nothing to write.
+func (f *fleet) adopted(t *testing.T, c *bed.Controller, mark bed.Mark) {
+	t.Helper()
+	bed.Poll(t, 20*time.Second, "the new controller leads", func() error {
+		if err := c.Check(); err != nil {
+			return err
+		}
+		lease, err := f.cp.Client.CoordinationV1().Leases(bed.Namespace).Get(bed.Context(t), "weft-controller", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return held(lease)
+	})
+	f.still(t, 2*time.Second, bed.ControllerUser)
+	if events := f.cp.Audit.Since(t, mark, bed.HyperNodeWrites(bed.ControllerUser)); len(events) > 0 {
+		t.Errorf("HyperNode writes where nothing was to do: %v", events)
+	}
+}
+
+func held(lease *coordinationv1.Lease) error {
+	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+		return fmt.Errorf("nobody holds the Lease")
+	}
+	return nil
+}
+
+// The controller is killed after each of its first writes in turn, while it builds the tree, and
+// then at random moments of a change: it always ends in the same place, by sound steps, and writes
+// nothing that was written already.
+func TestControllerKilled(t *testing.T) {
+	t.Parallel()
+	f := newCluster(t, 32)
+	c := bed.StartController(t, f.cp, quickConfig)
+	user := bed.HyperNodeWrites(bed.ControllerUser)
+	for n := 1; n <= 14; n++ {
+		bed.Poll(t, 20*time.Second, fmt.Sprintf("HyperNode write %d", n), func() error {
+			if got := len(f.cp.Audit.Since(t, 0, user)); got < n {
+				return fmt.Errorf("%d writes; %v", got, c.Check())
+			}
+			return nil
+		})
+		c.Crash(t)
+		c.Restart(t)
+	}
+	f.settle(t, 20*time.Second, bed.ControllerUser)
+	writes := f.cp.Audit.Since(t, 0, user)
+	replay(t, map[string]bed.HyperNode{}, writes)
+	if len(writes) != 14 {
+		t.Errorf("%d HyperNode writes over all lives of the controller, want 14: %v", len(writes), writes)
+	}
+
+	mark := f.cp.Audit.Mark(t)
+	c.Crash(t)
+	c.Restart(t)
+	f.adopted(t, c, mark)
+}
+
+// Changes without end, and kills in the middle of them.
+func TestControllerChurn(t *testing.T) {
+	t.Parallel()
+	f := newCluster(t, 32)
+	c := bed.StartController(t, f.cp, quickConfig)
+	f.settle(t, 15*time.Second, bed.ControllerUser)
+	state, mark := f.cp.HyperNodes(t), f.cp.Audit.Mark(t)
+
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for round := range 12 {
+		for change := range 1 + random.IntN(6) {
+			f.randomChange(t, random, fmt.Sprintf("gpu-r%d-%d", round, change))
+		}
+		if random.IntN(2) == 0 {
+			time.Sleep(time.Duration(random.IntN(800)) * time.Millisecond) // somewhere in a debounce or a plan
+			c.Crash(t)
+			c.Restart(t)
+		} else {
+			f.wait(t, 20*time.Second)
+		}
+	}
+	f.settle(t, 20*time.Second, bed.ControllerUser)
+	writes := f.cp.Audit.Since(t, mark, bed.HyperNodeWrites(bed.ControllerUser))
+	replay(t, state, writes)
+	t.Logf("%d HyperNode writes", len(writes))
+}
+
+func (f *fleet) randomChange(t *testing.T, random *rand.Rand, fresh string) {
+	t.Helper()
+	all := slices.Sorted(mapKeys(f.nodes))
+	name := all[random.IntN(len(all))]
+	switch random.IntN(4) {
+	case 0:
+		f.add(t, fresh, awsPlace(random.IntN(8)))
+	case 1:
+		if len(all) > 8 {
+			f.remove(t, name)
+		}
+	default:
+		f.relabel(t, name, awsPlace(random.IntN(8)))
+	}
+}
+
+// HyperNodes of others, one of them with our source label and another instance: read, never written.
+func TestControllerForeign(t *testing.T) {
+	t.Parallel()
+	f := newCluster(t, 16)
+	createNode(t, f.cp, "other-node", nil)
+	foreign := []bed.HyperNode{
+		{Name: "rack-of-another", Tier: 1, Members: []bed.Member{{Type: "Node", Name: "other-node"}},
+			Labels: map[string]string{"volcano.sh/network-topology-source": "label"}},
+		{Name: "weft-of-another-release", Tier: 2, TierName: "spine", Members: []bed.Member{{Type: "HyperNode", Name: "rack-of-another"}},
+			Labels: map[string]string{"volcano.sh/network-topology-source": "weft",
+				"app.kubernetes.io/managed-by": "weft-controller", "app.kubernetes.io/instance": "another-release"}},
+		{Name: "by-hand", Tier: 1, Members: []bed.Member{{Type: "Node", Name: "gone-node"}}},
+	}
+	for i, hn := range foreign {
+		foreign[i] = f.cp.CreateHyperNode(t, hn)
+	}
+	mine := func() {
+		t.Helper()
+		all := f.cp.HyperNodes(t)
+		for _, want := range foreign {
+			if got := all[want.Name]; got.UID != want.UID || got.ResourceVersion != want.ResourceVersion {
+				t.Errorf("HyperNode %s was touched: %+v, was %+v", want.Name, got, want)
+			}
+		}
+	}
+	bed.StartController(t, f.cp, quickConfig)
+	bed.Poll(t, 15*time.Second, "weft's HyperNodes beside the others'", func() error {
+		return f.rightBeside(t, foreign)
+	})
+	mine()
+	f.still(t, 2*time.Second, bed.ControllerUser)
+
+	f.relabel(t, "gpu-000", awsPlace(7))
+	f.remove(t, "gpu-002")
+	f.remove(t, "gpu-003")
+	bed.Poll(t, 15*time.Second, "weft's HyperNodes after a change", func() error { return f.rightBeside(t, foreign) })
+	mine()
+	for _, e := range f.cp.Audit.Since(t, 0, bed.HyperNodeWrites(bed.ControllerUser)) {
+		for _, hn := range foreign {
+			if e.Name() == hn.Name {
+				t.Errorf("the controller tried to write %s: %v", hn.Name, e)
+			}
+		}
+	}
+}
+
+// rightBeside is right where the HyperNodes of others are left out of the look.
+func (f *fleet) rightBeside(t *testing.T, foreign []bed.HyperNode) error {
+	t.Helper()
+	all := f.cp.HyperNodes(t)
+	for _, hn := range foreign {
+		delete(all, hn.Name)
+	}
+	actual, err := forestOf(all, len(f.keys))
+	if err != nil {
+		return err
+	}
+	for tier, want := range f.groups() {
+		if !maps.Equal(actual.groups[tier], want) {
+			return fmt.Errorf("tier %d: %v, want %v", tier+1, actual.groups[tier], want)
+		}
+	}
+	return nil
+}
+
+// Without Volcano's CRD the controller labels nodes, says once what is missing, and makes the
+// HyperNodes, children first, when the CRD is there.
+func TestControllerWithoutCRD(t *testing.T) {
+	t.Parallel()
+	bed.Program(t, "weft-controller")
+	cp := bed.NewControlPlane(t)
+	cp.InstallController(t)
+	f := newFleet(t, cp, 16)
+	c := bed.StartController(t, cp, quickConfig)
+	bed.Poll(t, 15*time.Second, "tier labels on the nodes", func() error {
+		if err := c.Check(); err != nil {
+			return err
+		}
+		return f.labelsAlone(t)
+	})
+	said := func() int {
+		events := cp.Audit.Since(t, 0, func(e bed.Event) bool {
+			return e.User.Username == bed.ControllerUser && e.Object.Resource == "events"
+		})
+		return len(slices.DeleteFunc(events, func(e bed.Event) bool {
+			return !strings.Contains(strings.ToLower(string(e.Body)), "hypernode")
+		}))
+	}
+	bed.Poll(t, 10*time.Second, "an event about the missing CRD", func() error {
+		if said() == 0 {
+			return fmt.Errorf("no event")
+		}
+		return nil
+	})
+	f.still(t, 3*time.Second, bed.ControllerUser)
+	if n := said(); n != 1 {
+		t.Errorf("%d events about the missing CRD, want one", n)
+	}
+
+	mark := cp.Audit.Mark(t)
+	cp.InstallHyperNodes(t, false)
+	f.wait(t, 70*time.Second)
+	writes := cp.Audit.Since(t, mark, bed.HyperNodeWrites(bed.ControllerUser))
+	replay(t, map[string]bed.HyperNode{}, writes)
+	made := slices.DeleteFunc(writes, func(e bed.Event) bool { return !e.OK() })
+	if len(made) != 14 {
+		t.Errorf("%d HyperNodes were written, want 14", len(made))
+	}
+}
+
+// labelsAlone checks that nodes with one path share their labels, and no others do.
+func (f *fleet) labelsAlone(t *testing.T) error {
+	t.Helper()
+	list, err := f.cp.Client.CoreV1().Nodes().List(bed.Context(t), metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for tier, want := range f.groups() {
+		byLabel := map[string][]string{}
+		for _, node := range list.Items {
+			if value := node.Labels[fmt.Sprintf("weft.dev/tier-%d", tier+1)]; value != "" {
+				byLabel[value] = append(byLabel[value], node.Name)
+			}
+		}
+		got := map[string]bool{}
+		for _, names := range byLabel {
+			got[setOf(names)] = true
+		}
+		if !maps.Equal(got, want) {
+			return fmt.Errorf("label of tier %d: %v, want %v", tier+1, got, want)
+		}
+	}
+	return nil
+}
+
+// paused: true stops the writes, and taking it off lets them go on; the file is read while the
+// controller runs.
+func TestControllerPaused(t *testing.T) {
+	t.Parallel()
+	f := newCluster(t, 16)
+	c := bed.StartController(t, f.cp, quickConfig+"paused: true\n")
+	mark := f.cp.Audit.Mark(t)
+	f.relabel(t, "gpu-000", awsPlace(7))
+	bed.Hold(t, 4*time.Second, "nothing is written", func() error {
+		if events := f.cp.Audit.Since(t, mark, bed.Writes(bed.ControllerUser)); len(events) > 0 {
+			return fmt.Errorf("%v", events)
+		}
+		return c.Check()
+	})
+	bed.Write(t, c.Config, quickConfig)
+	f.settle(t, 20*time.Second, bed.ControllerUser)
+
+	bed.Write(t, c.Config, quickConfig+"paused: true\n")
+	bed.Poll(t, 10*time.Second, "the controller says that it is paused", func() error {
+		if !strings.Contains(c.Output(), "paused") {
+			return fmt.Errorf("it does not")
+		}
+		return nil
+	})
+	f.relabel(t, "gpu-001", awsPlace(7))
+	f.still(t, 3*time.Second, bed.ControllerUser)
+}
+
+// An object of weft's that somebody deletes is made again.
+func TestControllerDeletedByHand(t *testing.T) {
+	t.Parallel()
+	f := newCluster(t, 16)
+	bed.StartController(t, f.cp, quickConfig)
+	f.settle(t, 15*time.Second, bed.ControllerUser)
+	leaf := f.holder(t, "gpu-000", 1)
+	mark := f.cp.Audit.Mark(t)
+	f.cp.DeleteHyperNode(t, leaf)
+	f.settle(t, 15*time.Second, bed.ControllerUser)
+	if got := names(f.cp.Audit.Since(t, mark, bed.HyperNodeWrites(bed.ControllerUser))); !slices.Contains(got, "create "+leaf) {
+		t.Errorf("writes after %s was deleted: %q", leaf, got)
+	}
+}
+
+// --once does its work and ends; --dry-run writes nothing at the server.
+func TestControllerOnce(t *testing.T) {
+	t.Parallel()
+	f := newCluster(t, 16)
+	mark := f.cp.Audit.Mark(t)
+	run := func(args ...string) {
+		t.Helper()
+		c := bed.StartController(t, f.cp, quickConfig, args...)
+		if code, err := c.Wait(60 * time.Second); err != nil || code != 0 {
+			t.Fatalf("weft-controller %q: exit status %d, %v:\n%s", args, code, err, c.Tail(20))
+		}
+	}
+	run("--once", "--dry-run")
+	if events := f.cp.Audit.Since(t, mark, bed.Writes(bed.ControllerUser)); len(events) > 0 {
+		for _, e := range events {
+			if !strings.Contains(e.URI, "dryRun=All") {
+				t.Errorf("--dry-run wrote: %v", e)
+			}
+		}
+	}
+	if n := len(f.cp.HyperNodes(t)); n != 0 {
+		t.Fatalf("--dry-run left %d HyperNodes", n)
+	}
+
+	out := filepath.Join(bed.Dir(t), "manifests")
+	run("--once", "--output", out)
+	if n := len(f.cp.HyperNodes(t)); n != 0 {
+		t.Errorf("--output left %d HyperNodes on the server", n)
+	}
+
+	run("--once")
+	if err := f.right(t); err != nil {
+		t.Error(err)
+	}
+	mark = f.cp.Audit.Mark(t)
+	run("--once")
+	if events := f.cp.Audit.Since(t, mark, bed.Writes(bed.ControllerUser)); len(events) > 0 {
+		t.Errorf("a second --once wrote %v", events)
+	}
+}
