@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gRPC's life in the process and its one completion queue thread. That thread must do nothing but
+ * translate: the kubelet calls us back from inside its Register handler, so a thread that worked
+ * or waited here would wait for itself. */
+#include "pkg/rpc/rpc.h"
+
+#include <errno.h>
+#include <grpc/byte_buffer_reader.h>
+#include <grpc/support/log.h>
+
+#include "pkg/base/clock.h"
+#include "pkg/base/log.h"
+#include "pkg/rpc/quiet.h"
+#include "pkg/rpc/rpc-internal.h"
+
+#define FREE_TIMEOUT_NS (5 * WEFT_NS_PER_S)
+
+/* gRPC's own lines are for its developers; what matters to us comes back as a status. */
+static void on_grpc_log(gpr_log_func_args *args)
+{
+    weft_log(WEFT_LOG_DEBUG, "grpc", WEFT_KV_S("severity", gpr_log_severity_string(args->severity)),
+             WEFT_KV_S("file", args->file), WEFT_KV_I("line", args->line),
+             WEFT_KV_S("message", args->message));
+}
+
+static void *translate_events(void *data)
+{
+    struct weft_rpc *rpc = data;
+    WEFT_CHECK(rpc, WEFT_RPC_MAGIC);
+    for (;;) {
+        const grpc_event event =
+            grpc_completion_queue_next(rpc->cq, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+        if (event.type == GRPC_QUEUE_SHUTDOWN) {
+            return NULL;
+        }
+        if (event.type == GRPC_OP_COMPLETE) {
+            struct weft_rpc_tag *tag = event.tag;
+            (void)atomic_load_explicit(&rpc->handed, memory_order_acquire);
+            tag->ok = event.success != 0;
+            weft_loop_post(rpc->loop, &tag->post);
+        }
+    }
+}
+
+/* gRPC is up: its queue and our thread. */
+static int start_queue(struct weft_rpc *rpc, struct weft_error *err)
+{
+    rpc->cq = grpc_completion_queue_create_for_next(NULL);
+    const int rc = pthread_create(&rpc->thread, NULL, translate_events, rpc);
+    if (rc != 0) {
+        grpc_completion_queue_shutdown(rpc->cq);
+        grpc_completion_queue_destroy(rpc->cq);
+        return weft_err_errno(err, rc, "gRPC thread");
+    }
+    return 0;
+}
+
+int weft_rpc_new(struct weft_loop *loop, struct weft_rpc **ret_rpc, struct weft_error *err)
+{
+    struct weft_rpc *rpc = weft_calloc(1, sizeof(*rpc));
+    if (rpc == NULL) {
+        return weft_err_nomem(err);
+    }
+    rpc->magic = WEFT_RPC_MAGIC;
+    rpc->loop = loop;
+    int rc = weft_timer_new(loop, weft_quiet_tick, NULL, &rpc->tick, err);
+    if (rc < 0) {
+        weft_free(rpc);
+        return rc;
+    }
+    gpr_set_log_function(on_grpc_log);
+    gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
+    if (!weft_quiet_one_cpu()) {
+        weft_log(WEFT_LOG_DEBUG, "grpc-not-wrapped");
+    }
+    rc = weft_quiet_before_init(loop, err);
+    if (rc == 0) {
+        grpc_init();
+        weft_quiet_after_init();
+        rc = start_queue(rpc, err);
+    }
+    if (rc < 0) {
+        weft_quiet_after_shutdown();
+        weft_timer_free(rpc->tick);
+        weft_free(rpc);
+        return rc;
+    }
+    weft_timer_start(rpc->tick, WEFT_QUIET_TICK_NS, WEFT_QUIET_TICK_NS);
+    *ret_rpc = rpc;
+    return 0;
+}
+
+struct shutdown_job {
+    struct weft_loop *loop;
+    struct weft_post post;
+    bool done;
+};
+
+static void *run_shutdown(void *data)
+{
+    struct shutdown_job *job = data;
+    grpc_shutdown_blocking();
+    weft_loop_post(job->loop, &job->post);
+    return NULL;
+}
+
+static void on_shutdown(void *data)
+{
+    struct shutdown_job *job = data;
+    job->done = true;
+}
+
+/* grpc_shutdown_blocking waits for work that our engine runs on the loop, so another thread waits
+ * while the loop goes round. */
+static void shut_grpc_down(struct weft_loop *loop)
+{
+    struct shutdown_job job = {.loop = loop};
+    job.post = (struct weft_post){.fn = on_shutdown, .data = &job};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, run_shutdown, &job) != 0) {
+        grpc_shutdown();
+        return;
+    }
+    while (!weft_loop_run_until(loop, &job.done, FREE_TIMEOUT_NS)) {
+    }
+    (void)pthread_join(thread, NULL);
+}
+
+void weft_rpc_free(struct weft_rpc *rpc)
+{
+    if (rpc == NULL) {
+        return;
+    }
+    WEFT_CHECK(rpc, WEFT_RPC_MAGIC);
+    weft_timer_free(weft_steal(&rpc->tick));
+    rpc->idle = rpc->busy == 0;
+    if (!weft_loop_run_until(rpc->loop, &rpc->idle, FREE_TIMEOUT_NS)) {
+        weft_check_failed(__FILE__, __LINE__, "gRPC objects freed before gRPC");
+    }
+    grpc_completion_queue_shutdown(rpc->cq);
+    (void)pthread_join(rpc->thread, NULL);
+    grpc_completion_queue_destroy(rpc->cq);
+    shut_grpc_down(rpc->loop);
+    weft_quiet_after_shutdown();
+    rpc->magic = 0;
+    weft_free(rpc);
+}
+
+void weft_rpc_hold(struct weft_rpc *rpc)
+{
+    WEFT_CHECK(rpc, WEFT_RPC_MAGIC);
+    rpc->busy++;
+}
+
+void weft_rpc_release(struct weft_rpc *rpc)
+{
+    WEFT_CHECK(rpc, WEFT_RPC_MAGIC);
+    rpc->busy--;
+    rpc->idle = rpc->busy == 0;
+}
+
+bool weft_rpc_bytes_take(grpc_byte_buffer **buffer, grpc_slice *ret_slice)
+{
+    grpc_byte_buffer_reader reader;
+    if (*buffer == NULL) {
+        return false;
+    }
+    const bool readable = grpc_byte_buffer_reader_init(&reader, *buffer) != 0;
+    if (readable) {
+        *ret_slice = grpc_byte_buffer_reader_readall(&reader);
+        grpc_byte_buffer_reader_destroy(&reader);
+    }
+    grpc_byte_buffer_destroy(*buffer);
+    *buffer = NULL;
+    return readable;
+}
+
+grpc_byte_buffer *weft_rpc_bytes_new(const void *bytes, size_t len)
+{
+    grpc_slice slice = grpc_slice_from_copied_buffer(len > 0 ? bytes : "", len);
+    grpc_byte_buffer *buffer = grpc_raw_byte_buffer_create(&slice, 1);
+    grpc_slice_unref(slice);
+    return buffer;
+}
+
+int weft_rpc_result_error(const struct weft_rpc_result *result, struct weft_error *err)
+{
+    static const struct {
+        int code, rc;
+    } codes[] = {{WEFT_RPC_DEADLINE_EXCEEDED, -ETIMEDOUT},
+                 {WEFT_RPC_UNIMPLEMENTED, -ENOTSUP},
+                 {WEFT_RPC_UNAVAILABLE, -ECONNREFUSED}};
+    int rc = -EIO;
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(codes); i++) {
+        rc = codes[i].code == result->code ? codes[i].rc : rc;
+    }
+    (void)weft_err_set(err, rc, WEFT_ERR_GRPC, "%s (gRPC status %d)", result->message,
+                       result->code);
+    if (err != NULL) {
+        err->domain_code = result->code;
+        err->retryable = rc == -ETIMEDOUT || rc == -ECONNREFUSED;
+    }
+    return rc;
+}
