@@ -17,6 +17,7 @@ enum weft_error_domain {
     WEFT_ERR_JSON,
     WEFT_ERR_YAML,
     WEFT_ERR_CONFIG,
+    WEFT_ERR_PROTOBUF,
     WEFT_ERR_COUNT
 };
 
