@@ -15,7 +15,6 @@
 #include "pkg/base/error.h"
 #include "pkg/base/mem.h"
 
-struct weft_clock;
 struct weft_json;
 struct weft_kube_call;
 struct weft_kube_client;
@@ -31,9 +30,9 @@ enum {
 
 /* ---- the client ---- */
 
-/* Takes ownership of *config also on failure; loop is borrowed and must outlive the client. clock
- * NULL = the system's. The user agent is "<program>/<version>". Errors: -EINVAL for TLS material
- * that libcurl refuses at once, -ENOMEM. */
+/* Takes ownership of config, also on failure; loop is borrowed and must outlive the client. The
+ * user agent is "<program>/<version>", program also the default field manager (both copied).
+ * Nothing is sent yet. Errors: -ENOMEM, -EIO if libcurl cannot start. */
 int weft_kube_client_new(struct weft_loop *loop, struct weft_kube_config *config,
                          const char *program, struct weft_kube_client **ret_client,
                          struct weft_error *err) __attribute__((warn_unused_result));
@@ -76,8 +75,8 @@ struct weft_kube_result {
     const struct weft_json *body;
     struct weft_error error; /* code 0 = 2xx; see below */
     int64_t retry_after_ns;  /* as the server asked; 0 if it did not */
-    /* A write whose request left us and whose answer did not arrive whole: it may or may not have
-     * been done; read back before trying again. */
+    /* A write that left us, and whose answer did not arrive whole or was a 5xx: it may or may not
+     * have been done; read back before trying again. */
     bool outcome_unknown;
 };
 

@@ -133,7 +133,9 @@ static int warn_missing(const struct weft_topo *t, struct weft_machine *m)
         }
     }
     if (len > 0) {
-        return weft_machine_warn(m, "line %u: the header names devices without a row, left out: %s",
+        return weft_machine_warn(m,
+                                 "line %u: the header names %s, which have no row; they are left "
+                                 "out",
                                  t->header_line, names);
     }
     return 0;

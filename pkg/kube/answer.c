@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From what libcurl says at the end of a call to the result its owner gets. */
+#include <errno.h>
+#include <string.h>
+
+#include "pkg/base/clock.h"
+#include "pkg/base/str.h"
+#include "pkg/json/json.h"
+#include "pkg/kube/client-internal.h"
+#include "pkg/kube/codec.h"
+#include "pkg/kube/config-internal.h"
+
+/* ---- no answer ---- */
+
+static int curl_errno(CURLcode code, bool *ret_retryable)
+{
+    static const struct {
+        CURLcode code;
+        int result;
+        bool permanent;
+    } known[] = {
+        {CURLE_OPERATION_TIMEDOUT, -ETIMEDOUT, false},
+        {CURLE_COULDNT_CONNECT, -ECONNREFUSED, false},
+        {CURLE_COULDNT_RESOLVE_HOST, -EHOSTUNREACH, false},
+        {CURLE_COULDNT_RESOLVE_PROXY, -EHOSTUNREACH, false},
+        {CURLE_OUT_OF_MEMORY, -ENOMEM, false},
+        {CURLE_SSL_CONNECT_ERROR, -EPROTO, false},
+        {CURLE_PEER_FAILED_VERIFICATION, -EPROTO, true},
+        {CURLE_SSL_CERTPROBLEM, -EPROTO, true},
+        {CURLE_SSL_CACERT_BADFILE, -EPROTO, true},
+        {CURLE_SSL_CIPHER, -EPROTO, true},
+        {CURLE_URL_MALFORMAT, -EINVAL, true},
+        {CURLE_UNSUPPORTED_PROTOCOL, -EINVAL, true},
+        {CURLE_FAILED_INIT, -EIO, true},
+    };
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(known); i++) {
+        if (known[i].code == code) {
+            *ret_retryable = !known[i].permanent;
+            return known[i].result;
+        }
+    }
+    *ret_retryable = true;
+    return -EIO;
+}
+
+static void report_curl(const struct weft_kube_call *call, CURLcode code, struct weft_error *err)
+{
+    const char *text = call->curl_text[0] != '\0' ? call->curl_text : curl_easy_strerror(code);
+    bool retryable = false;
+    const int rc = curl_errno(code, &retryable);
+    (void)weft_err_set(err, rc, WEFT_ERR_CURL, "%s: %s", call->what, text);
+    err->domain_code = (int)code;
+    err->retryable = retryable;
+}
+
+/* ---- an HTTP status that is no 2xx ---- */
+
+static int status_errno(int status, const char *reason)
+{
+    switch (status) {
+    case 400:
+    case 422:
+        return -EINVAL;
+    case 401:
+    case 403:
+        return -EACCES;
+    case 404:
+        return -ENOENT;
+    case 409:
+        return strcmp(reason, "AlreadyExists") == 0 ? -EEXIST : -ESTALE;
+    case 410:
+        return -ESTALE;
+    case 413:
+        return -EFBIG;
+    case 429:
+        return -EAGAIN;
+    case 504:
+        return -ETIMEDOUT;
+    default:
+        return -EIO;
+    }
+}
+
+bool weft_kube_status_retryable(int status)
+{
+    return status == 408 || status == 429 || status >= 500;
+}
+
+/* A 401 may mean that the token has been rotated: with another one in its file, a new try pays. */
+static bool has_new_token(struct weft_kube_call *call)
+{
+    const int64_t now = weft_clock_monotonic(weft_clock_system());
+    const int rc = weft_kube_config_refresh_token(call->client->config, now, true, NULL);
+    call->client->stats.token_reloads += rc == 1;
+    return rc == 1;
+}
+
+/* The first line of a body that is no Status: a proxy's page, usually. */
+static struct weft_str first_line(const struct weft_kube_call *call)
+{
+    struct weft_str rest = {weft_buf_text(&call->answer), call->answer.len};
+    struct weft_str line = {0};
+    (void)weft_str_line(&rest, &line);
+    line.len = line.len < 120 ? line.len : 120;
+    for (size_t i = 0; i < line.len; i++) {
+        if (line.data[i] < ' ' || line.data[i] > '~') {
+            line.len = i; /* not for a terminal */
+        }
+    }
+    return line;
+}
+
+void weft_kube_status_error(const char *what, int http_status, const struct weft_kube_status *s,
+                            struct weft_error *err)
+{
+    (void)weft_err_set(err, status_errno(http_status, s->reason), WEFT_ERR_HTTP, "%s: %d%s%s: %s",
+                       what, http_status, s->reason[0] != '\0' ? " " : "", s->reason, s->message);
+    err->domain_code = http_status;
+    err->retryable = weft_kube_status_retryable(http_status);
+}
+
+static void report_status(struct weft_kube_call *call, struct weft_kube_result *result)
+{
+    struct weft_kube_status status = {.reason = "", .message = ""};
+    if (result->body != NULL) {
+        weft_kube_read_status(result->body, &status);
+    }
+    weft_kube_status_error(call->what, call->status, &status, &result->error);
+    if (status.message[0] == '\0') {
+        const struct weft_str line = first_line(call);
+        (void)weft_err_set(&result->error, result->error.code, WEFT_ERR_HTTP, "%s: %d %.*s",
+                           call->what, call->status, WEFT_STR_ARG(line));
+        result->error.domain_code = call->status;
+        result->error.retryable = weft_kube_status_retryable(call->status);
+    }
+    result->reason = status.reason;
+    if (call->status == 401 && has_new_token(call)) {
+        result->error.retryable = true;
+    }
+    curl_off_t seconds = 0;
+    (void)curl_easy_getinfo(call->easy, CURLINFO_RETRY_AFTER, &seconds);
+    if (seconds > 0) {
+        result->retry_after_ns = (seconds < 3600 ? seconds : 3600) * WEFT_NS_PER_S;
+    }
+}
+
+/* ---- the result ---- */
+
+/* Was a write on its way, so that the server may have done it? */
+static bool was_sent(const struct weft_kube_call *call)
+{
+    curl_off_t begun_us = 0;
+    (void)curl_easy_getinfo(call->easy, CURLINFO_PRETRANSFER_TIME_T, &begun_us);
+    return call->is_write && begun_us > 0;
+}
+
+/* The collected body as a document; for errors one that cannot be read is no matter. */
+static int read_body(struct weft_kube_call *call, bool success, struct weft_json **ret_body,
+                     struct weft_error *err)
+{
+    if (call->answer.len == 0 || strcmp(call->content_type, "application/json") != 0) {
+        return 0;
+    }
+    struct weft_error inner = {0};
+    const int rc = weft_json_parse(weft_buf_text(&call->answer), call->answer.len, call->what,
+                                   ret_body, &inner);
+    if (rc < 0 && success) {
+        (void)weft_err_set(err, rc == -ENOMEM ? rc : -EBADMSG, WEFT_ERR_JSON, "%s", inner.message);
+        err->retryable = true;
+        return err->code;
+    }
+    return 0;
+}
+
+static bool ended_whole(struct weft_kube_call *call, CURLcode code, struct weft_kube_result *result)
+{
+    if (code == CURLE_OK && !call->head_seen && weft_kube_call_read_head(call) < 0 &&
+        call->failure.code == 0) {
+        (void)weft_err_set(&call->failure, -EIO, WEFT_ERR_HTTP, "%s: refused by its reader",
+                           call->what);
+    }
+    if (call->failure.code != 0) {
+        result->error = call->failure;
+    } else if (code != CURLE_OK) {
+        report_curl(call, code, &result->error);
+        call->client->stats.failed++;
+    }
+    return result->error.code == 0;
+}
+
+void weft_kube_call_report(struct weft_kube_call *call, CURLcode code)
+{
+    weft_auto(weft_json_free) struct weft_json *body = NULL;
+    struct weft_kube_result result = {.reason = ""};
+    if (ended_whole(call, code, &result)) {
+        const bool success = call->status >= 200 && call->status < 300;
+        const int rc = read_body(call, success, &body, &result.error);
+        result.body = body;
+        if (rc == 0 && !success) {
+            report_status(call, &result);
+        }
+        result.outcome_unknown = call->is_write && (rc < 0 || call->status >= 500);
+    } else {
+        result.outcome_unknown = was_sent(call);
+    }
+    result.status = call->status;
+    if (call->on_done != NULL) {
+        call->on_done(call->data, &result);
+    }
+}

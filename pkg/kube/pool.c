@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One libcurl multi handle on the loop. libcurl says which sockets and which time it waits for and
+ * is told when they come; it must not be called from its own callbacks, so calls that are added or
+ * cancelled from inside one are dealt with when it has returned. */
+#include <errno.h>
+#include <string.h>
+
+#include "pkg/base/clock.h"
+#include "pkg/kube/client-internal.h"
+#include "pkg/loop/loop.h"
+
+enum { SOCKET_MAGIC = 0x4b75536f /* "KuSo" */ };
+
+struct weft_kube_socket {
+    uint32_t magic;
+    struct weft_kube_pool *pool;
+    curl_socket_t fd;
+    struct weft_fdwatch *watch;
+    struct weft_kube_socket *next, *prev;
+};
+
+static void act(struct weft_kube_pool *pool, curl_socket_t fd, int events);
+static void on_start(void *data);
+
+/* ---- sockets and time ---- */
+
+static void on_readable(void *data, unsigned events)
+{
+    struct weft_kube_socket *s = data;
+    WEFT_CHECK(s, SOCKET_MAGIC);
+    int bits = 0;
+    bits |= (events & WEFT_FD_READ) != 0 ? CURL_CSELECT_IN : 0;
+    bits |= (events & WEFT_FD_WRITE) != 0 ? CURL_CSELECT_OUT : 0;
+    bits |= (events & WEFT_FD_ERROR) != 0 ? CURL_CSELECT_ERR : 0;
+    act(s->pool, s->fd, bits); /* s may be gone after this */
+}
+
+static void socket_free(struct weft_kube_socket *s)
+{
+    weft_fdwatch_free(s->watch);
+    *(s->prev != NULL ? &s->prev->next : &s->pool->sockets) = s->next;
+    if (s->next != NULL) {
+        s->next->prev = s->prev;
+    }
+    s->magic = 0;
+    weft_free(s);
+}
+
+static struct weft_kube_socket *socket_new(struct weft_kube_pool *pool, curl_socket_t fd)
+{
+    struct weft_kube_socket *s = weft_calloc(1, sizeof(*s));
+    if (s == NULL ||
+        weft_fdwatch_new(pool->client->loop, fd, on_readable, s, &s->watch, NULL) < 0) {
+        weft_free(s);
+        return NULL;
+    }
+    s->magic = SOCKET_MAGIC;
+    s->pool = pool;
+    s->fd = fd;
+    s->next = pool->sockets;
+    if (s->next != NULL) {
+        s->next->prev = s;
+    }
+    pool->sockets = s;
+    return s;
+}
+
+/* libcurl's wish for a socket. -1 ends all calls of this multi handle with an error. */
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *data, void *socket_data)
+{
+    (void)easy;
+    struct weft_kube_pool *pool = data;
+    WEFT_CHECK(pool, WEFT_KUBE_POOL_MAGIC);
+    struct weft_kube_socket *s = socket_data;
+    if (what == CURL_POLL_REMOVE) {
+        if (s != NULL) {
+            WEFT_CHECK(s, SOCKET_MAGIC);
+            (void)curl_multi_assign(pool->multi, fd, NULL);
+            socket_free(s);
+        }
+        return 0;
+    }
+    if (s == NULL) {
+        s = socket_new(pool, fd);
+        if (s == NULL) {
+            pool->retired = true;
+            return -1;
+        }
+        (void)curl_multi_assign(pool->multi, fd, s);
+    }
+    WEFT_CHECK(s, SOCKET_MAGIC);
+    unsigned bits = (what & CURL_POLL_IN) != 0 ? WEFT_FD_READ : 0U;
+    bits |= (what & CURL_POLL_OUT) != 0 ? WEFT_FD_WRITE : 0U;
+    return weft_fdwatch_set(s->watch, bits) < 0 ? -1 : 0;
+}
+
+static int on_timeout_wish(CURLM *multi, long timeout_ms, void *data)
+{
+    (void)multi;
+    struct weft_kube_pool *pool = data;
+    WEFT_CHECK(pool, WEFT_KUBE_POOL_MAGIC);
+    if (timeout_ms < 0) {
+        weft_timer_stop(pool->timer);
+    } else {
+        weft_timer_start(pool->timer, timeout_ms * WEFT_NS_PER_MS, 0);
+    }
+    return 0;
+}
+
+static void on_timer(void *data)
+{
+    struct weft_kube_pool *pool = data;
+    WEFT_CHECK(pool, WEFT_KUBE_POOL_MAGIC);
+    act(pool, CURL_SOCKET_TIMEOUT, 0);
+}
+
+/* ---- life ---- */
+
+int weft_kube_pool_new(struct weft_kube_client *client, struct weft_kube_pool **ret_pool,
+                       struct weft_error *err)
+{
+    struct weft_kube_pool *pool = weft_calloc(1, sizeof(*pool));
+    if (pool == NULL) {
+        return weft_err_nomem(err);
+    }
+    pool->magic = WEFT_KUBE_POOL_MAGIC;
+    pool->client = client;
+    pool->start = (struct weft_post){.fn = on_start, .data = pool};
+    pool->multi = curl_multi_init();
+    if (pool->multi == NULL ||
+        weft_timer_new(client->loop, on_timer, pool, &pool->timer, NULL) < 0) {
+        weft_kube_pool_free(pool);
+        return weft_err_nomem(err);
+    }
+    (void)curl_multi_setopt(pool->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    (void)curl_multi_setopt(pool->multi, CURLMOPT_SOCKETDATA, pool);
+    (void)curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, on_timeout_wish);
+    (void)curl_multi_setopt(pool->multi, CURLMOPT_TIMERDATA, pool);
+    (void)curl_multi_setopt(pool->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
+    *ret_pool = pool;
+    return 0;
+}
+
+void weft_kube_pool_free(struct weft_kube_pool *pool)
+{
+    if (pool == NULL) {
+        return;
+    }
+    (void)weft_loop_unpost(pool->client->loop, &pool->start);
+    pool->busy++;
+    (void)curl_multi_cleanup(pool->multi);
+    while (pool->sockets != NULL) {
+        socket_free(pool->sockets);
+    }
+    weft_timer_free(pool->timer);
+    pool->magic = 0;
+    weft_free(pool);
+}
+
+static void hold(struct weft_kube_pool *pool)
+{
+    pool->held++;
+}
+
+/* The counterpart of hold; frees a retired pool that is not needed any more. */
+static void release(struct weft_kube_pool *pool)
+{
+    pool->held--;
+    if (pool->held > 0 || !pool->retired || pool->call_count > 0) {
+        return;
+    }
+    struct weft_kube_pool **at = &pool->client->pools;
+    while (*at != pool) {
+        at = &(*at)->next;
+    }
+    *at = pool->next;
+    weft_kube_pool_free(pool);
+}
+
+/* ---- calls ---- */
+
+static void link_call(struct weft_kube_pool *pool, struct weft_kube_call *call)
+{
+    call->pool = pool;
+    call->next = pool->calls;
+    if (call->next != NULL) {
+        call->next->prev = call;
+    }
+    pool->calls = call;
+    pool->call_count++;
+    pool->client->call_count++;
+}
+
+static void unlink_call(struct weft_kube_pool *pool, struct weft_kube_call *call)
+{
+    *(call->prev != NULL ? &call->prev->next : &pool->calls) = call->next;
+    if (call->next != NULL) {
+        call->next->prev = call->prev;
+    }
+    call->next = call->prev = NULL;
+    pool->call_count--;
+    pool->client->call_count--;
+}
+
+/* Takes the call out of libcurl and out of the pool. */
+static void detach(struct weft_kube_pool *pool, struct weft_kube_call *call)
+{
+    if (call->in_multi) {
+        pool->busy++;
+        (void)curl_multi_remove_handle(pool->multi, call->easy);
+        pool->busy--;
+        call->in_multi = false;
+    }
+    unlink_call(pool, call);
+}
+
+void weft_kube_pool_finish(struct weft_kube_pool *pool, struct weft_kube_call *call, CURLcode code)
+{
+    hold(pool);
+    const bool cancelled = call->cancelled;
+    if (code == CURLE_OPERATION_TIMEDOUT) {
+        pool->retired = true; /* see struct weft_kube_pool */
+    }
+    detach(pool, call);
+    if (!cancelled) {
+        weft_kube_call_report(call, code);
+    }
+    weft_kube_call_free(call);
+    release(pool);
+}
+
+/* Starts and ends what was asked for while libcurl was busy. */
+static void catch_up(struct weft_kube_pool *pool)
+{
+    while (pool->changed) {
+        pool->changed = false;
+        struct weft_kube_call *next = NULL;
+        for (struct weft_kube_call *call = pool->calls; call != NULL; call = next) {
+            next = call->next;
+            if (call->cancelled) {
+                detach(pool, call);
+                weft_kube_call_free(call);
+            } else if (!call->in_multi) {
+                pool->busy++;
+                call->in_multi = curl_multi_add_handle(pool->multi, call->easy) == CURLM_OK;
+                pool->busy--;
+                if (!call->in_multi) {
+                    weft_kube_pool_finish(pool, call, CURLE_OUT_OF_MEMORY);
+                    pool->changed = true; /* next may be gone */
+                    break;
+                }
+            }
+        }
+    }
+}
+
+void weft_kube_pool_add(struct weft_kube_pool *pool, struct weft_kube_call *call)
+{
+    link_call(pool, call);
+    pool->changed = true;
+    if (pool->busy == 0) {
+        /* not at once: no callback may come from inside a submit */
+        weft_loop_post(pool->client->loop, &pool->start);
+    }
+}
+
+void weft_kube_pool_drop(struct weft_kube_pool *pool, struct weft_kube_call *call)
+{
+    call->cancelled = true;
+    if (pool->busy > 0) {
+        pool->changed = true;
+        return;
+    }
+    hold(pool);
+    detach(pool, call);
+    weft_kube_call_free(call);
+    release(pool);
+}
+
+static void on_start(void *data)
+{
+    struct weft_kube_pool *pool = data;
+    WEFT_CHECK(pool, WEFT_KUBE_POOL_MAGIC);
+    hold(pool);
+    catch_up(pool);
+    release(pool);
+}
+
+/* Reports what has ended. A callback may cancel others: libcurl then drops their messages. */
+static void report_ended(struct weft_kube_pool *pool)
+{
+    int left = 0;
+    const CURLMsg *message = curl_multi_info_read(pool->multi, &left);
+    while (message != NULL) {
+        if (message->msg == CURLMSG_DONE) {
+            char *private = NULL;
+            (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private);
+            struct weft_kube_call *call = (void *)private;
+            WEFT_CHECK(call, WEFT_KUBE_CALL_MAGIC);
+            weft_kube_pool_finish(pool, call, message->data.result);
+        }
+        message = curl_multi_info_read(pool->multi, &left);
+    }
+}
+
+/* A broken multi handle (no memory for a socket) ends its calls; the next get a new pool. */
+static void fail_all(struct weft_kube_pool *pool)
+{
+    pool->retired = true;
+    while (pool->calls != NULL) {
+        weft_kube_pool_finish(pool, pool->calls, CURLE_OUT_OF_MEMORY);
+    }
+}
+
+static void act(struct weft_kube_pool *pool, curl_socket_t fd, int events)
+{
+    hold(pool);
+    catch_up(pool);
+    int running = 0;
+    pool->busy++;
+    const CURLMcode rc = curl_multi_socket_action(pool->multi, fd, events, &running);
+    pool->busy--;
+    catch_up(pool);
+    report_ended(pool);
+    if (rc != CURLM_OK) {
+        fail_all(pool);
+    }
+    release(pool);
+}
