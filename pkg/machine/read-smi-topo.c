@@ -133,9 +133,7 @@ static int warn_missing(const struct weft_topo *t, struct weft_machine *m)
         }
     }
     if (len > 0) {
-        return weft_machine_warn(m,
-                                 "line %u: the header names %s, which have no row; they are left "
-                                 "out",
+        return weft_machine_warn(m, "line %u: the header names devices without a row, left out: %s",
                                  t->header_line, names);
     }
     return 0;

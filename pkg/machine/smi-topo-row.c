@@ -122,15 +122,33 @@ static void tail_by_position(struct scan *s, struct weft_str tail)
     }
 }
 
+/* Is this the last line of the text, and its last cell the only one that does not read? Then the
+ * file was cut inside that cell. */
+static bool is_cut_in_last_cell(const struct scan *s)
+{
+    const struct weft_topo *t = s->topo;
+    const char *end = s->rest.data + s->rest.len;
+    const struct weft_str after = {end, (size_t)(t->text + t->text_len - end)};
+    if (s->words != t->column_count || weft_str_trim(after).len > 0) {
+        return false;
+    }
+    for (size_t i = 0; i + 1 < t->column_count; i++) {
+        if (!weft_topo_is_cell(s->row->cells[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static int refuse(const struct scan *s, struct weft_error *err)
 {
     const struct weft_topo *t = s->topo;
     const struct weft_str name = t->columns[s->column].name;
     return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
-                        "%s:%u: row %.*s has %zu words for %zu columns and no X under its own: "
-                        "cells are missing or out of order",
-                        t->name, s->row->line, WEFT_STR_ARG(name), s->words,
-                        t->column_count + t->tail_count);
+                        "%s:%u: row %.*s cannot be laid under its %zu columns: it has %zu cells, "
+                        "or X is not under %.*s",
+                        t->name, s->row->line, WEFT_STR_ARG(name), t->column_count + t->tail_count,
+                        s->words, WEFT_STR_ARG(name));
 }
 
 int weft_topo_parse_row(struct weft_topo *t, size_t column, unsigned line, const char *line_start,
@@ -158,7 +176,7 @@ int weft_topo_parse_row(struct weft_topo *t, size_t column, unsigned line, const
         }
     } else if (cells_by_fields(&s, true, &tail)) {
         tail_by_fields(&s, tail);
-    } else if (s.words < t->column_count) {
+    } else if (s.words < t->column_count || is_cut_in_last_cell(&s)) {
         s.row->whole = false;
     } else {
         return refuse(&s, err);

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One request: clipped as allocation.md "Request" says, answered at once where there is no choice,
+ * from the tables where they are, else by search. */
+#include <errno.h>
+#include <string.h>
+
+#include "pkg/allocator/allocator-internal.h"
+
+/* Byte tables of one pick. */
+struct pick {
+    const struct weft_eval *e;
+    uint32_t candidates[2][256]; /* packed combination to subset, by byte */
+    uint16_t leftover[8][256];   /* sum of |g & A| over the groups of a byte of a touched mask */
+    size_t leftover_bytes;
+    uint64_t intact;
+};
+
+static void add_devices(const struct weft_allocator *a, const size_t *devices, size_t count,
+                        const uint64_t *within, uint64_t *set)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (devices[i] < a->n && weft_bit_get(within, a->rank_of[devices[i]])) {
+            weft_bit_set(set, a->rank_of[devices[i]]);
+        }
+    }
+}
+
+static int give(struct weft_eval *e, const uint64_t *set, bool exact,
+                struct weft_choice *ret_choice)
+{
+    const struct weft_allocator *a = e->a;
+    weft_eval_clear(e);
+    size_t *devices = weft_calloc(weft_bit_count(set, a->words), sizeof(*devices));
+    if (devices == NULL) {
+        return -ENOMEM;
+    }
+    for (size_t rank = 0; rank < a->n; rank++) {
+        if (weft_bit_get(set, rank)) {
+            devices[e->count] = a->device_of[rank];
+            weft_eval_add(e, rank);
+        }
+    }
+    *ret_choice = (struct weft_choice){.devices = devices, .count = e->count, .exact = exact};
+    weft_eval_objective(e, &ret_choice->objective);
+    return 0;
+}
+
+/* The first count devices of from, in device order. */
+static void first_of(const struct weft_allocator *a, const uint64_t *from, size_t count,
+                     uint64_t *set)
+{
+    for (size_t rank = 0; rank < a->n && count > 0; rank++) {
+        if (weft_bit_get(from, rank)) {
+            weft_bit_set(set, rank);
+            count--;
+        }
+    }
+}
+
+/* ---- from the tables ---- */
+
+static uint32_t join_bytes(const uint32_t table[2][256], uint32_t at)
+{
+    return table[0][at & 255] | table[1][at >> 8];
+}
+
+static void prepare(struct pick *p, uint32_t candidates)
+{
+    const struct weft_allocator *a = p->e->a;
+    uint32_t bits[16] = {0};
+    size_t count = 0;
+    for (uint32_t left = candidates; left != 0; left &= left - 1) {
+        bits[count++] = left & -left;
+    }
+    for (size_t half = 0; half < 2; half++) {
+        p->candidates[half][0] = 0;
+        for (size_t v = 1; v < 256; v++) {
+            p->candidates[half][v] =
+                p->candidates[half][v & (v - 1)] | bits[half * 8 + (size_t)__builtin_ctzll(v)];
+        }
+    }
+    p->intact = 0;
+    p->leftover_bytes = (a->group_count + 7) / 8;
+    for (size_t byte = 0; byte < p->leftover_bytes; byte++) {
+        p->leftover[byte][0] = 0;
+        for (size_t v = 1; v < 256; v++) {
+            const size_t g = byte * 8 + (size_t)__builtin_ctzll(v);
+            const uint16_t available = g < a->group_count ? p->e->group_available[g] : 0;
+            p->leftover[byte][v] = (uint16_t)(p->leftover[byte][v & (v - 1)] + available);
+        }
+    }
+    for (size_t g = 0; g < a->group_count; g++) {
+        p->intact |= (uint64_t)p->e->group_intact[g] << g;
+    }
+}
+
+/* Entries 5a and 5b of a set, packed as 8 and 16 bits. */
+static uint64_t damage(const struct pick *p, uint32_t set)
+{
+    const struct weft_tables *t = p->e->a->tables;
+    const uint32_t others = (uint32_t)((1U << p->e->a->n) - 1) & ~set;
+    const uint64_t touched = t->touched[0][set & 255] | t->touched[1][set >> 8];
+    /* broken: touched by the set, and by the machine's other devices */
+    const uint64_t broken =
+        touched & p->intact & (t->touched[0][others & 255] | t->touched[1][others >> 8]);
+    uint64_t leftover = 0;
+    for (size_t byte = 0; byte < p->leftover_bytes; byte++) {
+        leftover += p->leftover[byte][touched >> (8 * byte) & 255];
+    }
+    leftover -= (uint64_t)t->memberships[0][set & 255] + t->memberships[1][set >> 8];
+    return (uint64_t)__builtin_popcountll(broken) << 16 | leftover;
+}
+
+/* The whole key as one number, the smallest the best. */
+static uint64_t key_of(const struct pick *p, uint32_t set)
+{
+    const struct weft_tables *t = p->e->a->tables;
+    const uint64_t first = t->first[set];
+    const uint64_t last = t->last[set];
+    return p->e->policy == WEFT_POLICY_PACKED ? damage(p, set) << 32 | first << 16 | last
+                                              : first << 40 | damage(p, set) << 16 | last;
+}
+
+/* All combinations of free of the candidates, in Gosper's order of packed numbers. */
+static uint32_t pick_by_tables(const struct pick *p, uint32_t required, size_t candidates,
+                               size_t free)
+{
+    const uint16_t *first = p->e->a->tables->first;
+    const bool performance = p->e->policy == WEFT_POLICY_PERFORMANCE;
+    const uint32_t end = 1U << candidates;
+    uint64_t best_key = UINT64_MAX;
+    uint32_t best = 0;
+    for (uint32_t packed = (1U << free) - 1; packed < end;) {
+        const uint32_t set = required | join_bytes(p->candidates, packed);
+        if (!performance || first[set] <= best_key >> 40) {
+            const uint64_t key = key_of(p, set);
+            best = key < best_key ? set : best;
+            best_key = key < best_key ? key : best_key;
+        }
+        const uint32_t low = packed & -packed;
+        const uint32_t ripple = packed + low;
+        packed = ripple | ((packed ^ ripple) >> 2) / low;
+    }
+    return best;
+}
+
+static int choose(struct weft_eval *e, size_t required_count, struct weft_choice *ret_choice)
+{
+    const struct weft_allocator *a = e->a;
+    bool exact = true;
+    if (a->tables == NULL) {
+        const int rc = weft_search(e, &exact);
+        return rc < 0 ? rc : give(e, e->best_set, exact, ret_choice);
+    }
+    struct pick p;
+    p.e = e;
+    const uint32_t candidates = (uint32_t)(e->available[0] & ~e->required[0]);
+    prepare(&p, candidates);
+    const uint64_t set =
+        pick_by_tables(&p, (uint32_t)e->required[0], (size_t)__builtin_popcount(candidates),
+                       e->size - required_count);
+    return give(e, &set, true, ret_choice);
+}
+
+/* k clipped to what there is, so that the scratch of a pick is no larger than the machine. */
+static size_t clip_size(const struct weft_allocator *a, int64_t size)
+{
+    if (size <= 0) {
+        return 0;
+    }
+    return (uint64_t)size > a->n ? a->n : (size_t)size;
+}
+
+static int pick(struct weft_eval *e, const struct weft_request *request,
+                struct weft_choice *ret_choice)
+{
+    const struct weft_allocator *a = e->a;
+    add_devices(a, request->available, request->available_count, a->healthy, e->available);
+    add_devices(a, request->required, request->required_count, e->available, e->required);
+    weft_eval_begin(e);
+    const size_t available_count = weft_bit_count(e->available, a->words);
+    const size_t required_count = weft_bit_count(e->required, a->words);
+    if (e->size >= available_count) {
+        return give(e, e->available, true, ret_choice);
+    }
+    if (e->size <= required_count) {
+        first_of(a, e->required, e->size, e->best_set);
+        return give(e, e->best_set, true, ret_choice);
+    }
+    return choose(e, required_count, ret_choice);
+}
+
+int weft_allocator_pick(const struct weft_allocator *allocator, const struct weft_request *request,
+                        struct weft_choice *ret_choice, struct weft_error *err)
+{
+    weft_auto(weft_eval_done) struct weft_eval e;
+    if (weft_eval_init(&e, allocator, clip_size(allocator, request->size)) < 0) {
+        return weft_err_nomem(err);
+    }
+    e.policy = request->policy;
+    return pick(&e, request, ret_choice) < 0 ? weft_err_nomem(err) : 0;
+}
