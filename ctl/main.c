@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weftctl: the verb table, and nothing of any verb. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/ctl.h"
+
+static const struct weft_ctl_verb verbs[] = {
+    {"alloc", "which devices of a machine a request should get, and why", weft_ctl_alloc_help,
+     weft_ctl_alloc},
+};
+enum { VERB_COUNT = sizeof(verbs) / sizeof(verbs[0]) };
+
+static const struct weft_ctl_verb *find_verb(const char *name)
+{
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        if (strcmp(verbs[i].name, name) == 0) {
+            return &verbs[i];
+        }
+    }
+    return NULL;
+}
+
+static void print_help(FILE *out)
+{
+    (void)fputs("usage: weftctl VERB [options]\n\n"
+                "Shows, checks and explains a cluster's wiring.\n\n"
+                "verbs:\n",
+                out);
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        (void)fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].summary);
+    }
+    (void)fputs("\n  weftctl help VERB   says more about a verb\n"
+                "  weftctl --version   prints the version\n\n"
+                "exit status: 0 done, 1 a finding or a failure, 2 wrong use\n",
+                out);
+}
+
+static int unknown_verb(const char *name)
+{
+    (void)fprintf(stderr, "weftctl: unknown verb \"%.80s\"; see weftctl --help\n", name);
+    return WEFT_CTL_USAGE;
+}
+
+static int help(const char *name)
+{
+    const struct weft_ctl_verb *verb = name != NULL ? find_verb(name) : NULL;
+    if (name == NULL) {
+        print_help(stdout);
+    } else if (verb == NULL) {
+        return unknown_verb(name);
+    } else {
+        (void)fputs(verb->help, stdout);
+    }
+    return WEFT_CTL_OK;
+}
+
+static int is_help(const char *arg)
+{
+    return strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0;
+}
+
+static int run(int argc, char **argv)
+{
+    if (argc < 2) {
+        (void)fputs("weftctl: a verb is needed; see weftctl --help\n", stderr);
+        return WEFT_CTL_USAGE;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        (void)printf("weftctl %s\n", WEFT_VERSION);
+        return WEFT_CTL_OK;
+    }
+    if (is_help(argv[1]) || strcmp(argv[1], "help") == 0) {
+        return help(argc > 2 ? argv[2] : NULL);
+    }
+    const struct weft_ctl_verb *verb = find_verb(argv[1]);
+    if (verb == NULL) {
+        return unknown_verb(argv[1]);
+    }
+    for (int i = 2; i < argc; i++) {
+        if (is_help(argv[i])) {
+            return help(verb->name);
+        }
+    }
+    return verb->run(argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+    (void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    const int rc = run(argc, argv);
+    if (fflush(stdout) != 0 || ferror(stdout) != 0) {
+        (void)fputs("weftctl: standard output could not be written\n", stderr);
+        return WEFT_CTL_FAILED;
+    }
+    return rc;
+}
