@@ -51,6 +51,14 @@ func (n *gpuNode) settled(t *testing.T, within time.Duration, before *v1.Pod) {
 	}
 }
 
+// becomes gives the node's machine these unhealthy devices, and has the plugin look at it now
+// instead of within half a minute.
+func (n *gpuNode) becomes(t *testing.T, unhealthy ...int) {
+	t.Helper()
+	n.machine.write(t, machineFile(n.Kubelet), unhealthy...)
+	n.plugin.Signal(syscall.SIGHUP)
+}
+
 // untouched checks that the pod's container is the one it had.
 func (n *gpuNode) untouched(t *testing.T, before *v1.Pod) {
 	t.Helper()
@@ -295,7 +303,7 @@ func TestPluginStranger(t *testing.T) {
 	n.untouched(t, pod)
 }
 
-// A node without GPUs is a node like any other, and GPUs that come later are taken.
+// A node without GPUs is a node like any other, and GPUs that come later are taken without a word.
 func TestPluginNoDevices(t *testing.T) {
 	t.Parallel()
 	k, m := bed.StartKubelet(t, bed.Shared(t)), pairs8(t)
@@ -318,14 +326,14 @@ func TestPluginHealth(t *testing.T) {
 	pod := n.Run(t, n.Pod("before", bed.GPU, 2))
 	inUse, free := n.machine.pairs()[0][0], n.machine.pairs()[1][0]
 	for _, device := range []int{free, inUse} {
-		n.machine.write(t, machineFile(n.Kubelet), device)
-		n.WaitResource(t, 20*time.Second, bed.GPU, bed.Resource{Capacity: 8, Allocatable: 7})
-		n.machine.write(t, machineFile(n.Kubelet))
-		n.WaitResource(t, 20*time.Second, bed.GPU, eight)
+		n.becomes(t, device)
+		n.WaitResource(t, 5*time.Second, bed.GPU, bed.Resource{Capacity: 8, Allocatable: 7})
+		n.becomes(t)
+		n.WaitResource(t, 5*time.Second, bed.GPU, eight)
 	}
 	// A pair that lacks a device is no pair: the next pod gets another one.
-	n.machine.write(t, machineFile(n.Kubelet), free)
-	n.WaitResource(t, 20*time.Second, bed.GPU, bed.Resource{Capacity: 8, Allocatable: 7})
+	n.becomes(t, free)
+	n.WaitResource(t, 5*time.Second, bed.GPU, bed.Resource{Capacity: 8, Allocatable: 7})
 	n.gets(t, n.Run(t, n.Pod("other", bed.GPU, 2)).Name, 2)
 	n.untouched(t, pod)
 }
@@ -336,12 +344,12 @@ func TestPluginKubeletHangs(t *testing.T) {
 	n := startGPUNode(t)
 	pod := n.Run(t, n.Pod("before", bed.GPU, 2))
 	n.Signal(syscall.SIGSTOP)
-	n.machine.write(t, machineFile(n.Kubelet), n.machine.pairs()[3][0])
+	n.becomes(t, n.machine.pairs()[3][0])
 	bed.Hold(t, 3*time.Second, "the plugin waits", n.plugin.Check)
 	n.Signal(syscall.SIGCONT)
-	n.WaitResource(t, 20*time.Second, bed.GPU, bed.Resource{Capacity: 8, Allocatable: 7})
-	n.machine.write(t, machineFile(n.Kubelet))
-	n.settled(t, 20*time.Second, pod)
+	n.WaitResource(t, 5*time.Second, bed.GPU, bed.Resource{Capacity: 8, Allocatable: 7})
+	n.becomes(t)
+	n.settled(t, 5*time.Second, pod)
 }
 
 // A container that ends is started again with the devices it had, also while the plugin is away.
