@@ -66,6 +66,9 @@ int weft_timer_new(struct weft_loop *loop, void (*fn)(void *data), void *data,
 /* Fires after delay_ns, then every repeat_ns (0: once); both round up to milliseconds, negative
  * counts as 0. Replaces an earlier start. */
 void weft_timer_start(struct weft_timer *timer, int64_t delay_ns, int64_t repeat_ns);
+/* Fires each time the loop's clock is a multiple of period_ns (> 0), so that all slow timers of a
+ * program share their wake-ups. Replaces an earlier start. */
+void weft_timer_start_aligned(struct weft_timer *timer, int64_t period_ns);
 void weft_timer_stop(struct weft_timer *timer);
 bool weft_timer_active(const struct weft_timer *timer);
 void weft_timer_free(struct weft_timer *timer);

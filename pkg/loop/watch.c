@@ -80,6 +80,15 @@ void weft_timer_start(struct weft_timer *timer, int64_t delay_ns, int64_t repeat
     (void)uv_timer_start(&timer->uv, on_timer, weft_loop_ms(delay_ns), weft_loop_ms(repeat_ns));
 }
 
+void weft_timer_start_aligned(struct weft_timer *timer, int64_t period_ns)
+{
+    WEFT_CHECK(timer, WEFT_TIMER_MAGIC);
+    const uint64_t period = weft_loop_ms(period_ns);
+    uv_update_time(&timer->loop->uv);
+    const uint64_t delay = period - uv_now(&timer->loop->uv) % period;
+    (void)uv_timer_start(&timer->uv, on_timer, delay, period);
+}
+
 void weft_timer_stop(struct weft_timer *timer)
 {
     WEFT_CHECK(timer, WEFT_TIMER_MAGIC);

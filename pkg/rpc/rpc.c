@@ -85,7 +85,7 @@ int weft_rpc_new(struct weft_loop *loop, struct weft_rpc **ret_rpc, struct weft_
         weft_free(rpc);
         return rc;
     }
-    weft_timer_start(rpc->tick, WEFT_QUIET_TICK_NS, WEFT_QUIET_TICK_NS);
+    weft_timer_start_aligned(rpc->tick, WEFT_QUIET_TICK_NS);
     *ret_rpc = rpc;
     return 0;
 }

@@ -189,6 +189,40 @@ static void a_stopped_timer_is_silent(void)
     CHECK(weft_loop_run_until(loop, &fired, LONG_ENOUGH));
 }
 
+struct two {
+    bool first, both;
+};
+
+static void on_first(void *data)
+{
+    struct two *t = data;
+    t->first = true;
+}
+
+static void on_second(void *data)
+{
+    struct two *t = data;
+    t->both = t->both || t->first;
+}
+
+static void aligned_timers_fire_together(void)
+{
+    weft_auto(weft_loop_free) struct weft_loop *loop = new_loop();
+    struct two seen = {false, false};
+    weft_auto(weft_timer_free) struct weft_timer *a = NULL, *b = NULL, *wait = NULL;
+    bool later = false;
+    CHECK_INT(weft_timer_new(loop, on_first, &seen, &a, NULL), 0);
+    CHECK_INT(weft_timer_new(loop, on_second, &seen, &b, NULL), 0);
+    CHECK_INT(weft_timer_new(loop, set_true, &later, &wait, NULL), 0);
+    weft_timer_start_aligned(a, 100 * WEFT_NS_PER_MS);
+    weft_timer_start(wait, 7 * WEFT_NS_PER_MS, 0); /* a plain timer would now be 7 ms behind */
+    CHECK(weft_loop_run_until(loop, &later, LONG_ENOUGH));
+    seen.first = false;
+    weft_timer_start_aligned(b, 100 * WEFT_NS_PER_MS);
+    CHECK(weft_loop_run_until(loop, &seen.first, LONG_ENOUGH));
+    CHECK(weft_loop_run_until(loop, &seen.both, 3 * WEFT_NS_PER_MS));
+}
+
 static void stop_loop(void *data)
 {
     weft_loop_stop(data);
@@ -372,6 +406,7 @@ WEFT_SUITE(loop,
            {"an unposted post does not run", an_unposted_post_does_not_run},
            {"timers do not fire early and repeat", timers_do_not_fire_early_and_repeat},
            {"a stopped timer is silent", a_stopped_timer_is_silent},
+           {"aligned timers fire together", aligned_timers_fire_together},
            {"run ends by stop", run_ends_by_stop},
            {"descriptors report what was asked", descriptors_report_what_was_asked},
            {"a failed connection is an error event", a_failed_connection_is_an_error_event},
