@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From ids to device numbers and back, and what a container needs to use its devices. */
+#include "deviceplugin/grant.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "deviceplugin/inventory.h"
+#include "pkg/base/buf.h"
+#include "pkg/machine/machine.h"
+#include "pkg/pb/arena.h"
+
+enum { ENV_VALUE_MAX = WEFT_MACHINE_DEVICES_MAX * WEFT_DEVICE_ID_MAX };
+
+/* ---- preferred allocation ---- */
+
+/* The numbers of the known ids; unknown ones are dropped, as the objective says. */
+static size_t *numbers_of(const struct weft_inventory *inventory, struct weft_pb_arena *arena,
+                          const struct weft_kubelet_ids *ids, size_t *ret_count)
+{
+    size_t *numbers = weft_pb_arena_alloc(arena, (ids->count + 1) * sizeof(numbers[0]));
+    *ret_count = 0;
+    for (size_t i = 0; numbers != NULL && i < ids->count; i++) {
+        const size_t number = weft_inventory_find(inventory, ids->ids[i]);
+        if (number != SIZE_MAX) {
+            numbers[(*ret_count)++] = number;
+        }
+    }
+    return numbers;
+}
+
+static int prefer_one(const struct weft_inventory *inventory, enum weft_policy policy,
+                      struct weft_pb_arena *arena, const struct weft_kubelet_preferred *container,
+                      struct weft_kubelet_ids *ret_ids)
+{
+    const struct weft_allocator *allocator = weft_inventory_allocator(inventory);
+    struct weft_request request = {.size = container->size, .policy = policy};
+    const size_t *available =
+        numbers_of(inventory, arena, &container->available, &request.available_count);
+    const size_t *required =
+        numbers_of(inventory, arena, &container->required, &request.required_count);
+    if (allocator == NULL || available == NULL || required == NULL) {
+        return -ENOMEM;
+    }
+    request.available = available;
+    request.required = required;
+    weft_auto(weft_choice_done) struct weft_choice choice = {0};
+    const int rc = weft_allocator_pick(allocator, &request, &choice, NULL);
+    if (rc < 0) {
+        return rc;
+    }
+    const struct weft_machine *machine = weft_inventory_machine(inventory);
+    const char **ids = weft_pb_arena_alloc(arena, (choice.count + 1) * sizeof(ids[0]));
+    if (ids == NULL) {
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < choice.count; i++) {
+        ids[i] = machine->devices[choice.devices[i]].id;
+    }
+    *ret_ids = (struct weft_kubelet_ids){.ids = ids, .count = choice.count};
+    return 0;
+}
+
+void weft_grant_prefer(const struct weft_inventory *inventory, enum weft_policy policy,
+                       struct weft_pb_arena *arena, const void *request, size_t len,
+                       struct weft_buf *buf)
+{
+    struct weft_kubelet_preferred_request asked = {0};
+    if (weft_kubelet_decode_preferred(arena, request, len, &asked, NULL) < 0) {
+        return; /* an empty message is a valid answer without a preference */
+    }
+    struct weft_kubelet_ids *lists =
+        weft_pb_arena_alloc(arena, (asked.count + 1) * sizeof(lists[0]));
+    for (size_t i = 0; lists != NULL && i < asked.count; i++) {
+        (void)prefer_one(inventory, policy, arena, &asked.containers[i], &lists[i]);
+    }
+    const struct weft_kubelet_id_lists answer = {.containers = lists, .count = asked.count};
+    if (lists == NULL || weft_kubelet_encode_preferred(arena, &answer, buf) < 0) {
+        weft_buf_reset(buf);
+    }
+}
+
+/* ---- allocation ---- */
+
+static int compare_index(const void *a, const void *b)
+{
+    const struct weft_device *const *x = a, *const *y = b;
+    return ((*x)->index > (*y)->index) - ((*x)->index < (*y)->index);
+}
+
+/* The devices of the ids in the vendor's order, each once. */
+static int resolve(const struct weft_inventory *inventory, struct weft_pb_arena *arena,
+                   const struct weft_kubelet_ids *ids, const struct weft_device ***ret_devices,
+                   size_t *ret_count, struct weft_error *err)
+{
+    const struct weft_machine *machine = weft_inventory_machine(inventory);
+    bool *taken = weft_pb_arena_alloc(arena, machine->device_count + 1);
+    const struct weft_device **devices =
+        weft_pb_arena_alloc(arena, (ids->count + 1) * sizeof(devices[0]));
+    if (taken == NULL || devices == NULL) {
+        return weft_err_nomem(err);
+    }
+    size_t count = 0;
+    for (size_t i = 0; i < ids->count; i++) {
+        const size_t number = weft_inventory_find(inventory, ids->ids[i]);
+        if (number == SIZE_MAX) {
+            return weft_err_set(err, -EINVAL, WEFT_ERR_GRPC, "there is no device %.80s",
+                                ids->ids[i]);
+        }
+        if (!machine->devices[number].healthy) {
+            return weft_err_set(err, -EINVAL, WEFT_ERR_GRPC, "device %s is unhealthy", ids->ids[i]);
+        }
+        if (!taken[number]) {
+            taken[number] = true;
+            devices[count++] = &machine->devices[number];
+        }
+    }
+    if (count == 0) {
+        return weft_err_set(err, -EINVAL, WEFT_ERR_GRPC, "a container asks for no device");
+    }
+    qsort(devices, count, sizeof(devices[0]), compare_index);
+    *ret_devices = devices;
+    *ret_count = count;
+    return 0;
+}
+
+/* NVIDIA's container runtime reads which GPUs to let in from this variable. */
+static int put_envs(const struct weft_machine *machine, struct weft_pb_arena *arena,
+                    const struct weft_device *const *devices, size_t count,
+                    struct weft_kubelet_grant *grant)
+{
+    if (strcmp(machine->vendor, "nvidia") != 0 && machine->vendor[0] != '\0') {
+        return 0;
+    }
+    weft_auto(weft_buf_done) struct weft_buf value;
+    weft_buf_init(&value, ENV_VALUE_MAX);
+    for (size_t i = 0; i < count; i++) {
+        (void)weft_buf_printf(&value, "%s%s", i > 0 ? "," : "", devices[i]->id);
+    }
+    struct weft_kubelet_pair *env = weft_pb_arena_alloc(arena, sizeof(*env));
+    char *text = weft_pb_arena_alloc(arena, value.len + 1);
+    if (value.status < 0 || env == NULL || text == NULL) {
+        return -ENOMEM;
+    }
+    memcpy(text, weft_buf_text(&value), value.len);
+    *env = (struct weft_kubelet_pair){.key = "NVIDIA_VISIBLE_DEVICES", .value = text};
+    grant->envs = env;
+    grant->env_count = 1;
+    return 0;
+}
+
+static int put_nodes(const struct weft_machine *machine, struct weft_pb_arena *arena,
+                     const struct weft_device *const *devices, size_t count,
+                     struct weft_kubelet_grant *grant)
+{
+    const size_t most = machine->common_node_count + count * WEFT_MACHINE_NODES_MAX;
+    struct weft_kubelet_node *nodes = weft_pb_arena_alloc(arena, (most + 1) * sizeof(nodes[0]));
+    if (nodes == NULL) {
+        return -ENOMEM;
+    }
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t n = 0; n < devices[i]->node_count; n++) {
+            const char *path = devices[i]->nodes[n];
+            nodes[used++] = (struct weft_kubelet_node){path, path, "rw"};
+        }
+    }
+    for (size_t n = 0; n < machine->common_node_count; n++) {
+        const char *path = machine->common_nodes[n];
+        nodes[used++] = (struct weft_kubelet_node){path, path, "rw"};
+    }
+    grant->nodes = nodes;
+    grant->node_count = used;
+    return 0;
+}
+
+static int grant_one(const struct weft_inventory *inventory, struct weft_pb_arena *arena,
+                     const struct weft_kubelet_ids *ids, struct weft_kubelet_grant *ret_grant,
+                     struct weft_error *err)
+{
+    const struct weft_machine *machine = weft_inventory_machine(inventory);
+    const struct weft_device **devices = NULL;
+    size_t count = 0;
+    int rc = resolve(inventory, arena, ids, &devices, &count, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = put_envs(machine, arena, devices, count, ret_grant);
+    if (rc == 0) {
+        rc = put_nodes(machine, arena, devices, count, ret_grant);
+    }
+    return rc < 0 ? weft_err_nomem(err) : 0;
+}
+
+int weft_grant_allocate(const struct weft_inventory *inventory, struct weft_pb_arena *arena,
+                        const void *request, size_t len, struct weft_buf *buf,
+                        struct weft_error *err)
+{
+    struct weft_kubelet_id_lists asked = {0};
+    int rc = weft_kubelet_decode_allocate(arena, request, len, &asked, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (asked.count == 0) { /* an answer without containers would leave devices taken */
+        return weft_err_set(err, -EINVAL, WEFT_ERR_GRPC, "the request names no container");
+    }
+    struct weft_kubelet_grant *grants = weft_pb_arena_alloc(arena, asked.count * sizeof(grants[0]));
+    if (grants == NULL) {
+        return weft_err_nomem(err);
+    }
+    for (size_t i = 0; i < asked.count; i++) {
+        rc = grant_one(inventory, arena, &asked.containers[i], &grants[i], err);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    const struct weft_kubelet_grants answer = {.containers = grants, .count = asked.count};
+    rc = weft_kubelet_encode_grants(arena, &answer, buf);
+    return rc < 0 ? weft_err_errno(err, -rc, "Allocate answer") : 0;
+}
+
+int weft_grant_list(const struct weft_inventory *inventory, struct weft_pb_arena *arena,
+                    struct weft_buf *buf)
+{
+    const struct weft_machine *machine = weft_inventory_machine(inventory);
+    struct weft_kubelet_device *devices =
+        weft_pb_arena_alloc(arena, (machine->device_count + 1) * sizeof(devices[0]));
+    if (devices == NULL) {
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < machine->device_count; i++) {
+        const struct weft_device *d = &machine->devices[i];
+        devices[i] = (struct weft_kubelet_device){
+            .id = d->id, .healthy = d->healthy, .numa_node = d->numa_node};
+    }
+    const struct weft_kubelet_devices list = {.devices = devices, .count = machine->device_count};
+    return weft_kubelet_encode_devices(arena, &list, buf);
+}

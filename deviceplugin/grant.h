@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The two answers about devices: which a request should prefer, and what a container gets for the
+ * ones it was given. Pure: an inventory and a request in, an answer out. */
+#ifndef WEFT_DEVICEPLUGIN_GRANT_H
+#define WEFT_DEVICEPLUGIN_GRANT_H
+
+#include "pkg/allocator/allocator.h"
+#include "pkg/base/error.h"
+#include "pkg/kubelet/kubelet.h"
+
+struct weft_buf;
+struct weft_inventory;
+struct weft_pb_arena;
+
+/* Appends the answer to a GetPreferredAllocation request. It never fails: what cannot be answered
+ * (bad bytes, unknown ids, no memory) gets an empty list, and the kubelet then chooses itself. A
+ * pod whose question fails is lost. The arena is for working memory. */
+void weft_grant_prefer(const struct weft_inventory *inventory, enum weft_policy policy,
+                       struct weft_pb_arena *arena, const void *request, size_t len,
+                       struct weft_buf *buf);
+
+/* Appends the answer to an Allocate request: environment and device nodes, never for another
+ * device than those asked for. -EINVAL for an unknown or unhealthy id, a bad or empty request;
+ * -ENOMEM, -EFBIG. On failure buf is not to be sent. */
+int weft_grant_allocate(const struct weft_inventory *inventory, struct weft_pb_arena *arena,
+                        const void *request, size_t len, struct weft_buf *buf,
+                        struct weft_error *err) __attribute__((warn_unused_result));
+
+/* Appends the device list for ListAndWatch. -ENOMEM or buf->status. */
+int weft_grant_list(const struct weft_inventory *inventory, struct weft_pb_arena *arena,
+                    struct weft_buf *buf) __attribute__((warn_unused_result));
+
+#endif

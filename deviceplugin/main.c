@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weft-device-plugin: advertises a machine's accelerators to the kubelet and hands them out in
+ * well-connected sets. This file: the program's face to its user. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "deviceplugin/options.h"
+#include "deviceplugin/plugin.h"
+#include "pkg/base/log.h"
+
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+static const char usage[] =
+    "weft-device-plugin advertises a machine's accelerators to the kubelet and hands out sets of\n"
+    "them that are well connected.\n"
+    "\n"
+    "  --machine FILE             the recorded machine: weft JSON or nvidia-smi topo -m text\n"
+    "  --resource NAME            what to advertise (nvidia.com/gpu)\n"
+    "  --plugin-dir DIR           the kubelet's folder (/var/lib/kubelet/device-plugins)\n"
+    "  --allocation-policy P      performance (default) or packed\n"
+    "  --config FILE              kind DevicePluginConfig, or NVIDIA's version: v1\n"
+    "  --log-format F             logfmt (default) or json\n"
+    "  --log-level L              debug, info (default), warn or error\n"
+    "  --version, --help\n"
+    "\n"
+    "Each flag can be given as WEFT_<NAME> in the environment (WEFT_PLUGIN_DIR). Flags win over\n"
+    "the environment, the environment over the file. SIGHUP reads the machine again, SIGTERM "
+    "ends.\n"
+    "Exit: 0 ended as told, 1 failure, 2 wrong use.\n";
+
+int main(int argc, char **argv)
+{
+    (void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    struct weft_error err = {0};
+    weft_auto(weft_options_done) struct weft_options options = {0};
+    if (weft_options_read(argc, argv, getenv, &options, &err) < 0) {
+        (void)fprintf(stderr, "weft-device-plugin: %s (--help tells more)\n", err.message);
+        return EXIT_USAGE;
+    }
+    if (options.help || options.version) {
+        (void)fputs(options.help ? usage : "weft-device-plugin " WEFT_VERSION "\n", stdout);
+        return EXIT_OK;
+    }
+    weft_log_setup(options.log_level, options.log_format, STDERR_FILENO);
+    if (weft_plugin_run(&options, &err) < 0) {
+        weft_log(WEFT_LOG_ERROR, "failed", WEFT_KV_S("reason", err.message));
+        return EXIT_FAILED;
+    }
+    return EXIT_OK;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What flags and file share. */
+#ifndef WEFT_DEVICEPLUGIN_OPTIONS_INTERNAL_H
+#define WEFT_DEVICEPLUGIN_OPTIONS_INTERNAL_H
+
+#include "deviceplugin/options.h"
+
+enum weft_option {
+    WEFT_OPTION_MACHINE,
+    WEFT_OPTION_RESOURCE,
+    WEFT_OPTION_PLUGIN_DIR,
+    WEFT_OPTION_CONFIG,
+    WEFT_OPTION_POLICY,
+    WEFT_OPTION_LOG_FORMAT,
+    WEFT_OPTION_LOG_LEVEL,
+    WEFT_OPTION_COUNT
+};
+
+/* Checks and sets one. -EINVAL with what is allowed, -ENOMEM. */
+int weft_option_set(struct weft_options *options, enum weft_option option, const char *value,
+                    struct weft_error *err) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Wires the parts and waits for signals. */
+#include "deviceplugin/plugin.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+
+#include "deviceplugin/inventory.h"
+#include "deviceplugin/link.h"
+#include "deviceplugin/options.h"
+#include "deviceplugin/service.h"
+#include "deviceplugin/source.h"
+#include "pkg/base/log.h"
+#include "pkg/loop/loop.h"
+#include "pkg/machine/machine.h"
+#include "pkg/rpc/rpc.h"
+
+enum { PLUGIN_MAGIC = 0x506c7567 /* "Plug" */ };
+
+struct plugin {
+    uint32_t magic;
+    const struct weft_options *options;
+    struct weft_loop *loop;
+    struct weft_rpc *rpc;
+    struct weft_source *source;
+    struct weft_service *service;
+    struct weft_link *link;
+    struct weft_signal *term, *interrupt, *hangup;
+};
+
+static void on_stop(void *data)
+{
+    struct plugin *plugin = data;
+    WEFT_CHECK(plugin, PLUGIN_MAGIC);
+    weft_loop_stop(plugin->loop);
+}
+
+static void on_hangup(void *data)
+{
+    struct plugin *plugin = data;
+    WEFT_CHECK(plugin, PLUGIN_MAGIC);
+    weft_log(WEFT_LOG_INFO, "rescan");
+    weft_source_rescan(plugin->source);
+}
+
+static void on_streams_changed(void *data)
+{
+    struct plugin *plugin = data;
+    WEFT_CHECK(plugin, PLUGIN_MAGIC);
+    if (plugin->link != NULL) {
+        weft_link_streams_changed(plugin->link);
+    }
+}
+
+/* Takes the machine over in any case. */
+static int use_machine(struct plugin *plugin, struct weft_machine *machine, struct weft_error *err)
+{
+    size_t healthy = 0;
+    for (size_t i = 0; i < machine->device_count; i++) {
+        healthy += machine->devices[i].healthy ? 1 : 0;
+    }
+    for (size_t i = 0; i < machine->warning_count; i++) {
+        weft_log(WEFT_LOG_WARN, "machine-warning", WEFT_KV_S("detail", machine->warnings[i]));
+    }
+    const size_t count = machine->device_count;
+    struct weft_inventory *inventory = NULL;
+    int rc = weft_inventory_new(machine, &inventory, err);
+    if (rc < 0) {
+        weft_machine_free(machine);
+        return rc;
+    }
+    rc = weft_service_set_inventory(plugin->service, inventory, err);
+    if (rc == 0) {
+        weft_log(WEFT_LOG_INFO, "devices", WEFT_KV_S("resource", plugin->options->resource),
+                 WEFT_KV_I("count", count), WEFT_KV_I("healthy", healthy));
+    }
+    return rc;
+}
+
+static void on_machine_changed(void *data, struct weft_machine *machine)
+{
+    struct plugin *plugin = data;
+    WEFT_CHECK(plugin, PLUGIN_MAGIC);
+    struct weft_error err = {0};
+    if (use_machine(plugin, machine, &err) < 0) {
+        weft_log(WEFT_LOG_ERROR, "machine-not-used", WEFT_KV_S("reason", err.message),
+                 WEFT_KV_S("effect", "the last good one stays"));
+    }
+}
+
+static int watch_signals(struct plugin *plugin, struct weft_error *err)
+{
+    int rc = weft_signal_new(plugin->loop, SIGTERM, on_stop, plugin, &plugin->term, err);
+    if (rc == 0) {
+        rc = weft_signal_new(plugin->loop, SIGINT, on_stop, plugin, &plugin->interrupt, err);
+    }
+    if (rc == 0) {
+        rc = weft_signal_new(plugin->loop, SIGHUP, on_hangup, plugin, &plugin->hangup, err);
+    }
+    return rc;
+}
+
+static int start(struct plugin *plugin, struct weft_error *err)
+{
+    const struct weft_options *options = plugin->options;
+    int rc = weft_loop_new(&plugin->loop, err);
+    rc = rc == 0 ? watch_signals(plugin, err) : rc;
+    struct weft_machine *machine = NULL;
+    rc = rc == 0 ? weft_source_new(plugin->loop, options->machine, on_machine_changed, plugin,
+                                   &plugin->source, &machine, err)
+                 : rc;
+    if (rc < 0) {
+        return rc;
+    }
+    rc = weft_rpc_new(plugin->loop, &plugin->rpc, err);
+    if (rc == 0) {
+        rc = weft_service_new(&(struct weft_service_options){.loop = plugin->loop,
+                                                             .rpc = plugin->rpc,
+                                                             .policy = options->policy,
+                                                             .streams_changed = on_streams_changed,
+                                                             .data = plugin},
+                              &plugin->service, err);
+    }
+    if (rc < 0) {
+        weft_machine_free(machine);
+        return rc;
+    }
+    rc = use_machine(plugin, machine, err);
+    return rc < 0 ? rc
+                  : weft_link_new(&(struct weft_link_options){.loop = plugin->loop,
+                                                              .rpc = plugin->rpc,
+                                                              .service = plugin->service,
+                                                              .folder = options->plugin_dir,
+                                                              .resource = options->resource},
+                                  &plugin->link, err);
+}
+
+static void stop(struct plugin *plugin)
+{
+    weft_link_free(plugin->link);
+    weft_service_free(plugin->service);
+    weft_source_free(plugin->source);
+    weft_rpc_free(plugin->rpc);
+    weft_signal_free(plugin->term);
+    weft_signal_free(plugin->interrupt);
+    weft_signal_free(plugin->hangup);
+    weft_loop_free(plugin->loop);
+}
+
+int weft_plugin_run(const struct weft_options *options, struct weft_error *err)
+{
+    struct plugin plugin = {.magic = PLUGIN_MAGIC, .options = options};
+    const int rc = start(&plugin, err);
+    if (rc == 0) {
+        weft_loop_run(plugin.loop);
+        weft_log(WEFT_LOG_INFO, "stopping");
+    }
+    stop(&plugin);
+    return rc;
+}

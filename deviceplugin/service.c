@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests from the kubelet to answers from memory. */
+#include "deviceplugin/service.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "deviceplugin/grant.h"
+#include "deviceplugin/inventory.h"
+#include "pkg/base/buf.h"
+#include "pkg/base/log.h"
+#include "pkg/kubelet/kubelet.h"
+#include "pkg/machine/machine.h"
+#include "pkg/pb/arena.h"
+#include "pkg/rpc/rpc.h"
+
+enum {
+    SERVICE_MAGIC = 0x53727663, /* "Srvc" */
+    STREAMS_MAX = 16,           /* the kubelet has one, an operator's debug client another */
+    EARLY_MAX = 16              /* preferred allocations before the allocator is built */
+};
+
+/* A request that waits for the allocator. */
+struct early {
+    struct weft_rpc_call *call;
+    void *bytes;
+    size_t len;
+};
+
+struct weft_service {
+    uint32_t magic;
+    struct weft_service_options options;
+    struct weft_rpc_server *server;
+    struct weft_inventory *inventory;
+    struct weft_buf list; /* the encoded device list */
+    struct weft_rpc_call *streams[STREAMS_MAX];
+    size_t stream_count;
+    struct early early[EARLY_MAX];
+    size_t early_count;
+    struct weft_pb_arena arena; /* of the request at hand */
+};
+
+/* ---- methods ---- */
+
+static void on_options(void *data, struct weft_rpc_call *call, const void *request, size_t len)
+{
+    (void)data;
+    (void)request; /* an empty message; whatever it holds changes nothing */
+    (void)len;
+    weft_auto(weft_buf_done) struct weft_buf answer;
+    weft_buf_init(&answer, WEFT_KUBELET_MESSAGE_MAX);
+    weft_kubelet_encode_options(&(struct weft_kubelet_options){.preferred_allocation = true},
+                                &answer);
+    weft_rpc_call_reply(call, weft_buf_text(&answer), answer.len);
+}
+
+static void on_list_and_watch(void *data, struct weft_rpc_call *call, const void *request,
+                              size_t len)
+{
+    (void)request;
+    (void)len;
+    struct weft_service *service = data;
+    WEFT_CHECK(service, SERVICE_MAGIC);
+    if (service->stream_count == STREAMS_MAX) {
+        weft_rpc_call_finish(call, WEFT_RPC_RESOURCE_EXHAUSTED, "too many ListAndWatch streams");
+        return;
+    }
+    service->streams[service->stream_count++] = call;
+    weft_rpc_call_update(call, weft_buf_text(&service->list), service->list.len);
+    weft_log(WEFT_LOG_DEBUG, "stream-opened", WEFT_KV_I("streams", service->stream_count));
+    service->options.streams_changed(service->options.data);
+}
+
+static void prefer(struct weft_service *service, struct weft_rpc_call *call, const void *bytes,
+                   size_t len)
+{
+    weft_auto(weft_buf_done) struct weft_buf answer;
+    weft_buf_init(&answer, WEFT_KUBELET_MESSAGE_MAX);
+    weft_grant_prefer(service->inventory, service->options.policy, &service->arena, bytes, len,
+                      &answer);
+    weft_pb_arena_reset(&service->arena);
+    weft_rpc_call_reply(call, weft_buf_text(&answer), answer.len);
+}
+
+static void on_preferred(void *data, struct weft_rpc_call *call, const void *request, size_t len)
+{
+    struct weft_service *service = data;
+    WEFT_CHECK(service, SERVICE_MAGIC);
+    if (!weft_inventory_settled(service->inventory) && service->early_count < EARLY_MAX) {
+        void *copy = weft_memdup(request, len);
+        if (copy != NULL) {
+            service->early[service->early_count++] =
+                (struct early){.call = call, .bytes = copy, .len = len};
+            return;
+        }
+    }
+    prefer(service, call, request, len);
+}
+
+static void on_allocate(void *data, struct weft_rpc_call *call, const void *request, size_t len)
+{
+    struct weft_service *service = data;
+    WEFT_CHECK(service, SERVICE_MAGIC);
+    weft_auto(weft_buf_done) struct weft_buf answer;
+    weft_buf_init(&answer, WEFT_KUBELET_MESSAGE_MAX);
+    struct weft_error err = {0};
+    const int rc =
+        weft_grant_allocate(service->inventory, &service->arena, request, len, &answer, &err);
+    weft_pb_arena_reset(&service->arena);
+    if (rc < 0) {
+        weft_log(WEFT_LOG_WARN, "allocate-refused", WEFT_KV_S("reason", err.message));
+        weft_rpc_call_finish(call, rc == -EINVAL ? WEFT_RPC_INVALID_ARGUMENT : WEFT_RPC_INTERNAL,
+                             err.message);
+        return;
+    }
+    weft_rpc_call_reply(call, weft_buf_text(&answer), answer.len);
+}
+
+/* Not advertised, so the kubelet does not ask; if somebody does, there is nothing to prepare. */
+static void on_pre_start(void *data, struct weft_rpc_call *call, const void *request, size_t len)
+{
+    (void)data;
+    (void)request;
+    (void)len;
+    weft_rpc_call_reply(call, NULL, 0);
+}
+
+static const struct weft_rpc_method methods[] = {
+    {WEFT_KUBELET_OPTIONS, on_options},     {WEFT_KUBELET_LIST_AND_WATCH, on_list_and_watch},
+    {WEFT_KUBELET_PREFERRED, on_preferred}, {WEFT_KUBELET_ALLOCATE, on_allocate},
+    {WEFT_KUBELET_PRE_START, on_pre_start},
+};
+
+/* ---- peers that go ---- */
+
+static bool drop_stream(struct weft_service *service, const struct weft_rpc_call *call)
+{
+    for (size_t i = 0; i < service->stream_count; i++) {
+        if (service->streams[i] == call) {
+            service->streams[i] = service->streams[--service->stream_count];
+            return true;
+        }
+    }
+    return false;
+}
+
+static void drop_early(struct weft_service *service, const struct weft_rpc_call *call)
+{
+    for (size_t i = 0; i < service->early_count; i++) {
+        if (service->early[i].call == call) {
+            weft_free(service->early[i].bytes);
+            service->early[i] = service->early[--service->early_count];
+            return;
+        }
+    }
+}
+
+static void on_closed(void *data, struct weft_rpc_call *call)
+{
+    struct weft_service *service = data;
+    WEFT_CHECK(service, SERVICE_MAGIC);
+    if (drop_stream(service, call)) {
+        weft_log(WEFT_LOG_DEBUG, "stream-ended", WEFT_KV_I("streams", service->stream_count));
+        service->options.streams_changed(service->options.data);
+    } else {
+        drop_early(service, call);
+    }
+}
+
+/* ---- life ---- */
+
+int weft_service_new(const struct weft_service_options *options, struct weft_service **ret_service,
+                     struct weft_error *err)
+{
+    struct weft_service *service = weft_calloc(1, sizeof(*service));
+    if (service == NULL) {
+        return weft_err_nomem(err);
+    }
+    service->magic = SERVICE_MAGIC;
+    service->options = *options;
+    weft_buf_init(&service->list, WEFT_KUBELET_MESSAGE_MAX);
+    weft_pb_arena_init(&service->arena, WEFT_KUBELET_ARENA_MAX);
+    *ret_service = service;
+    return 0;
+}
+
+void weft_service_free(struct weft_service *service)
+{
+    if (service == NULL) {
+        return;
+    }
+    WEFT_CHECK(service, SERVICE_MAGIC);
+    weft_service_close(service);
+    weft_inventory_free(service->inventory);
+    weft_buf_done(&service->list);
+    weft_pb_arena_done(&service->arena);
+    service->magic = 0;
+    weft_free(service);
+}
+
+static void on_built(void *data)
+{
+    struct weft_service *service = data;
+    WEFT_CHECK(service, SERVICE_MAGIC);
+    while (service->early_count > 0) {
+        const struct early early = service->early[--service->early_count];
+        prefer(service, early.call, early.bytes, early.len);
+        weft_free(early.bytes);
+    }
+}
+
+static void send_list(struct weft_service *service)
+{
+    for (size_t i = 0; i < service->stream_count; i++) {
+        weft_rpc_call_update(service->streams[i], weft_buf_text(&service->list), service->list.len);
+    }
+}
+
+int weft_service_set_inventory(struct weft_service *service, struct weft_inventory *inventory,
+                               struct weft_error *err)
+{
+    WEFT_CHECK(service, SERVICE_MAGIC);
+    weft_auto(weft_buf_done) struct weft_buf list;
+    weft_buf_init(&list, WEFT_KUBELET_MESSAGE_MAX);
+    int rc = weft_grant_list(inventory, &service->arena, &list);
+    weft_pb_arena_reset(&service->arena);
+    if (rc < 0) {
+        weft_inventory_free(inventory);
+        return weft_err_errno(err, -rc, "device list");
+    }
+    weft_inventory_free(service->inventory);
+    service->inventory = inventory;
+    const bool same = list.len == service->list.len &&
+                      memcmp(weft_buf_text(&list), weft_buf_text(&service->list), list.len) == 0;
+    if (!same) {
+        const struct weft_buf old = service->list;
+        service->list = list;
+        list = old;
+        send_list(service);
+    }
+    struct weft_error why = {0};
+    if (weft_inventory_build(inventory, service->options.loop, on_built, service, &why) < 0) {
+        weft_log(WEFT_LOG_ERROR, "no-allocator", WEFT_KV_S("reason", why.message));
+        on_built(service);
+    }
+    return 0;
+}
+
+const struct weft_inventory *weft_service_inventory(const struct weft_service *service)
+{
+    WEFT_CHECK(service, SERVICE_MAGIC);
+    return service->inventory;
+}
+
+int weft_service_serve(struct weft_service *service, const char *path, struct weft_error *err)
+{
+    WEFT_CHECK(service, SERVICE_MAGIC);
+    weft_service_close(service);
+    return weft_rpc_server_new(service->options.rpc,
+                               &(struct weft_rpc_server_options){
+                                   .path = path,
+                                   .methods = methods,
+                                   .method_count = WEFT_ARRAY_LEN(methods),
+                                   .receive_max = WEFT_KUBELET_MESSAGE_MAX,
+                                   .closed = on_closed,
+                                   .data = service,
+                               },
+                               &service->server, err);
+}
+
+void weft_service_close(struct weft_service *service)
+{
+    WEFT_CHECK(service, SERVICE_MAGIC);
+    weft_rpc_server_free(weft_steal(&service->server));
+    service->stream_count = 0;
+    while (service->early_count > 0) {
+        weft_free(service->early[--service->early_count].bytes);
+    }
+}
+
+size_t weft_service_streams(const struct weft_service *service)
+{
+    WEFT_CHECK(service, SERVICE_MAGIC);
+    return service->stream_count;
+}

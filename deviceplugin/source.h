@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the machine comes from: a recorded file that is looked at again every half minute and on
+ * request. A file that became unreadable or invalid keeps the last good machine and is named once
+ * per change. Loop thread; reads the file there, which is small and local. */
+#ifndef WEFT_DEVICEPLUGIN_SOURCE_H
+#define WEFT_DEVICEPLUGIN_SOURCE_H
+
+#include "pkg/base/error.h"
+#include "pkg/base/mem.h"
+
+struct weft_loop;
+struct weft_machine;
+struct weft_source;
+
+/* Reads the machine; the caller owns *ret_machine. Calls changed(data, machine) with each later
+ * machine that differs; the callee owns it. Errors of weft_machine_load. */
+int weft_source_new(struct weft_loop *loop, const char *path,
+                    void (*changed)(void *data, struct weft_machine *machine), void *data,
+                    struct weft_source **ret_source, struct weft_machine **ret_machine,
+                    struct weft_error *err) __attribute__((warn_unused_result));
+void weft_source_free(struct weft_source *source);
+WEFT_DEFINE_AUTO(struct weft_source, weft_source_free)
+
+/* Looks at the file now, whether it seems changed or not. */
+void weft_source_rescan(struct weft_source *source);
+
+#endif
