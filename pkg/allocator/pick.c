@@ -13,6 +13,7 @@ struct pick {
     uint16_t leftover[8][256];   /* sum of |g & A| over the groups of a byte of a touched mask */
     size_t leftover_bytes;
     uint64_t intact;
+    uint32_t all; /* the machine's devices */
 };
 
 static void add_devices(const struct weft_allocator *a, const size_t *devices, size_t count,
@@ -80,6 +81,7 @@ static void prepare(struct pick *p, uint32_t candidates)
         }
     }
     p->intact = 0;
+    p->all = (uint32_t)((1U << a->n) - 1);
     p->leftover_bytes = (a->group_count + 7) / 8;
     for (size_t byte = 0; byte < p->leftover_bytes; byte++) {
         p->leftover[byte][0] = 0;
@@ -94,52 +96,63 @@ static void prepare(struct pick *p, uint32_t candidates)
     }
 }
 
-/* Entries 5a and 5b of a set, packed as 8 and 16 bits. */
-static uint64_t damage(const struct pick *p, uint32_t set)
+/* Entry 5a. */
+static uint64_t broken_groups(const struct pick *p, uint32_t set, uint64_t touched)
 {
     const struct weft_tables *t = p->e->a->tables;
-    const uint32_t others = (uint32_t)((1U << p->e->a->n) - 1) & ~set;
-    const uint64_t touched = t->touched[0][set & 255] | t->touched[1][set >> 8];
+    const uint32_t others = p->all & ~set;
     /* broken: touched by the set, and by the machine's other devices */
-    const uint64_t broken =
-        touched & p->intact & (t->touched[0][others & 255] | t->touched[1][others >> 8]);
-    uint64_t leftover = 0;
-    for (size_t byte = 0; byte < p->leftover_bytes; byte++) {
-        leftover += p->leftover[byte][touched >> (8 * byte) & 255];
-    }
-    leftover -= (uint64_t)t->memberships[0][set & 255] + t->memberships[1][set >> 8];
-    return (uint64_t)__builtin_popcountll(broken) << 16 | leftover;
+    const uint64_t elsewhere = t->touched[0][others & 255] | t->touched[1][others >> 8];
+    return (uint64_t)__builtin_popcountll(touched & elsewhere & p->intact);
 }
 
-/* The whole key as one number, the smallest the best. */
-static uint64_t key_of(const struct pick *p, uint32_t set)
+/* Entry 5b. */
+static uint64_t leftover(const struct pick *p, uint32_t set, uint64_t touched)
+{
+    const struct weft_tables *t = p->e->a->tables;
+    uint64_t sum = 0;
+    for (size_t byte = 0; byte < p->leftover_bytes; byte++) {
+        sum += p->leftover[byte][touched >> (8 * byte) & 255];
+    }
+    return sum - t->memberships[0][set & 255] - t->memberships[1][set >> 8];
+}
+
+/* The whole key as one number, the smallest the best; UINT64_MAX as soon as it is surely greater
+ * than the best so far. Bits: performance 16 first, 8 broken, 16 leftover, 16 last; packed 8
+ * broken, 16 leftover, 16 first, 16 last. */
+static uint64_t key_of(const struct pick *p, uint32_t set, uint64_t best)
 {
     const struct weft_tables *t = p->e->a->tables;
     const uint64_t first = t->first[set];
-    const uint64_t last = t->last[set];
-    return p->e->policy == WEFT_POLICY_PACKED ? damage(p, set) << 32 | first << 16 | last
-                                              : first << 40 | damage(p, set) << 16 | last;
+    const bool packed = p->e->policy == WEFT_POLICY_PACKED;
+    if (!packed && first > best >> 40) {
+        return UINT64_MAX;
+    }
+    const uint64_t touched = t->touched[0][set & 255] | t->touched[1][set >> 8];
+    const uint64_t broken = broken_groups(p, set, touched);
+    if (packed ? broken > best >> 48 : (first << 8 | broken) > best >> 32) {
+        return UINT64_MAX;
+    }
+    const uint64_t left = leftover(p, set, touched);
+    return packed ? broken << 48 | left << 32 | first << 16 | t->last[set]
+                  : first << 40 | broken << 32 | left << 16 | t->last[set];
 }
 
 /* All combinations of free of the candidates, in Gosper's order of packed numbers. */
 static uint32_t pick_by_tables(const struct pick *p, uint32_t required, size_t candidates,
                                size_t free)
 {
-    const uint16_t *first = p->e->a->tables->first;
-    const bool performance = p->e->policy == WEFT_POLICY_PERFORMANCE;
     const uint32_t end = 1U << candidates;
     uint64_t best_key = UINT64_MAX;
     uint32_t best = 0;
     for (uint32_t packed = (1U << free) - 1; packed < end;) {
         const uint32_t set = required | join_bytes(p->candidates, packed);
-        if (!performance || first[set] <= best_key >> 40) {
-            const uint64_t key = key_of(p, set);
-            best = key < best_key ? set : best;
-            best_key = key < best_key ? key : best_key;
-        }
+        const uint64_t key = key_of(p, set, best_key);
+        best = key < best_key ? set : best;
+        best_key = key < best_key ? key : best_key;
         const uint32_t low = packed & -packed;
         const uint32_t ripple = packed + low;
-        packed = ripple | ((packed ^ ripple) >> 2) / low;
+        packed = ripple | (packed ^ ripple) >> (2 + __builtin_ctz(low));
     }
     return best;
 }

@@ -160,25 +160,27 @@ static uint8_t count_components(const struct build *x, uint32_t set)
     return components;
 }
 
-/* The exact minimum cut of a connected subset. A cut of S either splits one device off or cuts S
- * without that device: so min(cut(S - v), degree(v)) <= cut(S) <= the smallest degree, which
- * settles nearly every subset from the smaller ones; the rest is computed. */
+/* The exact minimum cut of a connected subset of two or more. A cut that leaves at least two
+ * devices on each side crosses every S - v, and each pair across is in k - 2 of those: so it
+ * carries at least the sum of cut(S - v) over all v, divided by k - 2. Where that reaches the
+ * smallest degree, which is what splitting off one device costs, the degree is the answer: so it is
+ * for nearly every subset of a real machine. The rest is computed. */
 static uint64_t min_cut(const struct build *x, uint32_t set)
 {
     uint64_t high = UINT64_MAX;
-    for (uint32_t left = set; left != 0; left &= left - 1) {
-        const uint64_t d = degree(x, (size_t)__builtin_ctz(left), set);
-        high = d < high ? d : high;
-    }
+    uint64_t sum = 0;
     uint16_t members[WEFT_TABLE_DEVICES_MAX];
     size_t count = 0;
     for (uint32_t left = set; left != 0; left &= left - 1) {
         const uint32_t bit = left & -left;
-        /* every degree is at least high */
-        if (x->cut[set & ~bit] >= high) {
-            return high;
-        }
-        members[count++] = (uint16_t)__builtin_ctz(left);
+        const uint16_t device = (uint16_t)__builtin_ctz(left);
+        const uint64_t d = degree(x, device, set);
+        high = d < high ? d : high;
+        sum += x->cut[set & ~bit];
+        members[count++] = device;
+    }
+    if (count < 4 || sum >= (count - 2) * high) {
+        return high;
     }
     uint64_t scratch[WEFT_TABLE_DEVICES_MAX * (WEFT_TABLE_DEVICES_MAX + 2)];
     return weft_min_cut(x->a, members, count, scratch);
@@ -199,11 +201,7 @@ static void fill_subset(struct build *x, uint32_t set)
     x->bandwidth[set] = x->bandwidth[rest] + degree(x, low, rest);
     x->tier_sum[set] = (uint16_t)(x->tier_sum[rest] + s->t[0][rest & 255] + s->t[1][rest >> 8]);
     x->components[set] = count_components(x, set);
-    if (rest == 0) {
-        x->cut[set] = UINT64_MAX; /* the bound of pairs: no cut inside one device */
-    } else {
-        x->cut[set] = x->components[set] == 1 ? min_cut(x, set) : 0;
-    }
+    x->cut[set] = rest != 0 && x->components[set] == 1 ? min_cut(x, set) : 0;
 }
 
 static uint64_t count_places(const uint16_t *places, uint32_t set)
@@ -223,7 +221,6 @@ static void rank_first(struct build *x)
     uint16_t *cut_rank = x->tables->first; /* replaced below */
     rank_keys(x, x->cut, cut_rank);
     for (uint32_t set = 0; set < x->subsets; set++) {
-        /* every set of one device has the same cut, so that UINT64_MAX never decides */
         uint64_t key = x->components[set];
         key = key << 16 | (uint16_t)~cut_rank[set];
         key = key << 3 | (uint64_t)(x->worst[set] + 1);

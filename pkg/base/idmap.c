@@ -72,7 +72,7 @@ int weft_idmap_at(struct weft_idmap *map, uint64_t key, uint64_t **ret_value, bo
         if (map->count >= map->max) {
             return -EFBIG;
         }
-        if ((map->count + 1) * 2 > map->slot_count) {
+        if (slot == NULL || (map->count + 1) * 2 > map->slot_count) {
             const int rc = grow(map);
             if (rc < 0) {
                 return rc;

@@ -69,10 +69,7 @@ void weft_autoclose_fn(const int *fd);
  * a mix-up of pointers ends the program instead of corrupting a node's state. */
 void weft_check_failed(const char *file, int line, const char *what) __attribute__((noreturn));
 #define WEFT_CHECK(p, magic_value)                                                                 \
-    do {                                                                                           \
-        if ((p) == NULL || (p)->magic != (magic_value)) {                                          \
-            weft_check_failed(__FILE__, __LINE__, #p);                                             \
-        }                                                                                          \
-    } while (0)
+    ((p) != NULL && (p)->magic == (magic_value) ? (void)0                                          \
+                                                : weft_check_failed(__FILE__, __LINE__, #p))
 
 #endif

@@ -43,6 +43,7 @@ struct weft_hypernode {
     char *tier_name;             /* "" if the object has none (CRDs before v1.14 prune it) */
     struct weft_member *members; /* sorted: type, then name */
     size_t member_count;
+    size_t member_cap;
     char *identity;         /* annotation <prefix>identity; "" if none */
     char *source;           /* label volcano.sh/network-topology-source; "" if none */
     char *managed_by;       /* label app.kubernetes.io/managed-by */
@@ -69,17 +70,51 @@ int weft_hypernode_copy(const struct weft_hypernode *from, struct weft_hypernode
 bool weft_hypernode_same(const struct weft_hypernode *a, const struct weft_hypernode *b);
 /* Ours: source, managed-by and instance labels all match. */
 bool weft_hypernode_is_ours(const struct weft_hypernode *hn, const char *instance);
+/* By exactMatch. */
 bool weft_hypernode_lists(const struct weft_hypernode *hn, enum weft_member_type type,
                           const char *name);
+/* Appends a member (name copied); call weft_hypernode_sort when all are in. 0, -ENOMEM, or -EFBIG
+ * over WEFT_HYPERNODE_MEMBERS_MAX. */
+int weft_hypernode_add_member(struct weft_hypernode *hn, enum weft_member_type type,
+                              enum weft_selector selector, const char *name)
+    __attribute__((warn_unused_result));
+/* Brings the members into their order and drops exact repeats. */
+void weft_hypernode_sort(struct weft_hypernode *hn);
+/* The order of members: type, name, selector. */
+int weft_member_cmp(const struct weft_member *a, const struct weft_member *b);
+/* Are type, selector and name of all members equal? */
+bool weft_hypernode_same_members(const struct weft_hypernode *a, const struct weft_hypernode *b);
+/* Sets one of the text fields to a copy: weft_hypernode_set_text(&hn.tier_name, "leaf"). */
+int weft_hypernode_set_text(char **field, const char *text) __attribute__((warn_unused_result));
+/* A text field, "" where it is NULL. */
+const char *weft_hypernode_text(const char *field);
 
 void weft_hypernode_set_done(struct weft_hypernode_set *set);
 WEFT_DEFINE_AUTO_VALUE(struct weft_hypernode_set, weft_hypernode_set_done)
 /* Adds or replaces by name; the set takes over hn's content (hn is emptied) on success. */
 int weft_hypernode_set_put(struct weft_hypernode_set *set, struct weft_hypernode *hn)
     __attribute__((warn_unused_result));
+/* For many objects at once: append in any order (names must be new), then sort once; until then no
+ * other call on the set. The set takes over hn's content on success. */
+int weft_hypernode_set_append(struct weft_hypernode_set *set, struct weft_hypernode *hn)
+    __attribute__((warn_unused_result));
+void weft_hypernode_set_sort(struct weft_hypernode_set *set);
+/* true and *ret_index (may be NULL) if there. */
+bool weft_hypernode_set_find(const struct weft_hypernode_set *set, const char *name,
+                             size_t *ret_index);
 /* Borrowed, or NULL. */
 const struct weft_hypernode *weft_hypernode_set_get(const struct weft_hypernode_set *set,
                                                     const char *name);
+/* Borrowed, for lists in another order than the set's. */
+struct weft_hypernode_ref {
+    const struct weft_hypernode *hn;
+};
+/* Tiers ascending, then by name: children before parents. */
+void weft_hypernode_refs_sort(struct weft_hypernode_ref *refs, size_t count);
+/* All of the set in that order; the caller frees the array (set->count entries). NULL without
+ * memory. */
+struct weft_hypernode_ref *weft_hypernode_set_ascending(const struct weft_hypernode_set *set)
+    __attribute__((warn_unused_result));
 bool weft_hypernode_set_remove(struct weft_hypernode_set *set, const char *name);
 int weft_hypernode_set_copy(const struct weft_hypernode_set *from,
                             struct weft_hypernode_set *ret_to) __attribute__((warn_unused_result));

@@ -3,6 +3,8 @@
 #ifndef WEFT_HYPERNODE_MANIFEST_H
 #define WEFT_HYPERNODE_MANIFEST_H
 
+#include <stddef.h>
+
 #include "pkg/base/error.h"
 #include "pkg/hypernode/hypernode.h"
 
@@ -16,11 +18,20 @@ int weft_hypernode_write_yaml(const struct weft_hypernode *hn, const char *prefi
  * `kubectl apply -f` may create them. */
 int weft_hypernodes_write_yaml(const struct weft_hypernode_set *set, const char *prefix,
                                struct weft_buf *buf) __attribute__((warn_unused_result));
+/* A text of manifests: borrowed. */
+struct weft_manifest_text {
+    const char *text;
+    size_t len;
+    const char *name;   /* the file's, for errors */
+    const char *prefix; /* label/annotation prefix */
+};
+
 /* Reads a stream of YAML or JSON documents: HyperNodes, HyperNodeLists or Lists of them; other
- * kinds are skipped (*ret_skipped, may be NULL, counts them); empty documents too. Adds to *set;
- * a name that is there already is -EEXIST. name is the file's, for errors. */
-int weft_hypernodes_read(const char *text, size_t len, const char *name, const char *prefix,
-                         struct weft_hypernode_set *set, size_t *ret_skipped,
-                         struct weft_error *err) __attribute__((warn_unused_result));
+ * kinds are skipped (*ret_skipped, may be NULL, counts them), empty documents too. Adds to *set; a
+ * name that is there already is -EEXIST. After a failure *set holds what came before it. Errors:
+ * -EINVAL with file, line and field, -EEXIST, -EFBIG, -ENOMEM. */
+int weft_hypernodes_read(const struct weft_manifest_text *source, struct weft_hypernode_set *set,
+                         size_t *ret_skipped, struct weft_error *err)
+    __attribute__((warn_unused_result));
 
 #endif

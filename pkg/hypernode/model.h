@@ -77,7 +77,7 @@ enum weft_model_outcome weft_model_session(const struct weft_model *model,
                                            enum weft_model_job pending);
 /* One sentence about the worst thing found in the state now; "" if all is well. Valid until the
  * next call on model. */
-const char *weft_model_text(const struct weft_model *model);
+const char *weft_model_text(struct weft_model *model);
 /* "ok", "not ready", …; static. */
 const char *weft_model_outcome_name(enum weft_model_outcome outcome);
 

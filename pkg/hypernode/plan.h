@@ -35,9 +35,8 @@ enum weft_step_kind {
 struct weft_step {
     enum weft_step_kind kind;
     /* RELEASE, CREATE, CLAIM: the object to write, whole. DELETE: the object as it is then.
-     * Preconditions: uid and resource_version are those of the object read at planning time; where
-     * previous is set, the resourceVersion (and for a CREATE after a DELETE nothing) comes from the
-     * answer to that step instead. */
+     * Preconditions: uid as read at planning time ("" for CREATE), and resource_version likewise;
+     * where previous is set, resource_version is "" and is that of the answer to that step. */
     struct weft_hypernode object;
     size_t previous; /* index of the last step before this one on the same name, or STEP_NONE */
 };
@@ -61,6 +60,8 @@ struct weft_plan {
 
 struct weft_plan_options {
     const char *instance; /* which objects are ours (weft_hypernode_is_ours) */
+    /* The server's CRD drops spec.tierName (before v1.14): its lack alone is no change. */
+    bool ignore_tier_name;
     /* Replays the plan on the model of Volcano's cache (model.h) and refuses it if any prefix makes
      * something worse than it is now. Costs about what building costs. */
     bool check;

@@ -18,6 +18,10 @@ func TestBed(t *testing.T) {
 	s := bed.StartStranger(t, k, "example.test/thing", 3)
 	k.WaitResource(t, 5*time.Second, "example.test/thing", bed.Resource{Capacity: 3, Allocatable: 3})
 
+	if n := k.Registrations(t, "example.test/thing"); n != 1 {
+		t.Errorf("%d registrations, want 1", n)
+	}
+
 	pod := k.Run(t, k.Pod("bed", "example.test/thing", 2))
 	config := k.CRI.Config(t, pod.Name, "main")
 	found := map[string]string{}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,6 +49,14 @@ func (n *gpuNode) settled(t *testing.T, within time.Duration, before *v1.Pod) {
 			t.Errorf("pod %s failed: %s: %s", pod.Name, pod.Status.Reason, pod.Status.Message)
 		}
 	}
+}
+
+// becomes gives the node's machine these unhealthy devices, and has the plugin look at it now
+// instead of within half a minute.
+func (n *gpuNode) becomes(t *testing.T, unhealthy ...int) {
+	t.Helper()
+	n.machine.write(t, machineFile(n.Kubelet), unhealthy...)
+	n.plugin.Signal(syscall.SIGHUP)
 }
 
 // untouched checks that the pod's container is the one it had.
@@ -246,39 +255,55 @@ func TestPluginFirst(t *testing.T) {
 	n.WaitResource(t, 20*time.Second, bed.GPU, eight)
 }
 
-// Another plugin registers the same resource, twice: weft's plugin gives way instead of throwing
-// it out again and again, and says so.
+// Others register the same resource. The kubelet tells a plugin nothing about that; but when the
+// stream of the older one ends it closes the newer one's too. The first time weft's plugin registers
+// again; the second time within a minute it says what goes on and keeps away, instead of throwing
+// the other out again and again.
 func TestPluginStranger(t *testing.T) {
 	t.Parallel()
-	n := startGPUNode(t)
-	pod := n.Run(t, n.Pod("before", bed.GPU, 2))
+	k, m := bed.StartKubelet(t, bed.Shared(t)), pairs8(t)
+	m.write(t, machineFile(k))
 	four := bed.Resource{Capacity: 4, Allocatable: 4}
-	for range 2 {
-		s := bed.StartStranger(t, n.Kubelet, bed.GPU, 4)
-		n.WaitResource(t, 5*time.Second, bed.GPU, four)
-		s.Stop()
-	}
-	s := bed.StartStranger(t, n.Kubelet, bed.GPU, 4)
-	defer s.Stop()
-	bed.Poll(t, 20*time.Second, "the plugin says that another one registers its resource", func() error {
-		for _, line := range strings.Split(n.plugin.Output(), "\n") {
+	older := []*bed.Stranger{bed.StartStranger(t, k, bed.GPU, 4), bed.StartStranger(t, k, bed.GPU, 4)}
+	k.WaitResource(t, 5*time.Second, bed.GPU, four)
+	plugin := bed.StartPlugin(t, k, machineFile(k))
+	k.WaitResource(t, 5*time.Second, bed.GPU, eight)
+	n := &gpuNode{Kubelet: k, machine: m, plugin: plugin}
+	pod := n.Run(t, n.Pod("before", bed.GPU, 2))
+
+	says := func() error {
+		for _, line := range strings.Split(plugin.Output(), "\n") {
 			if strings.Contains(line, "another plugin") && strings.Contains(line, bed.GPU) {
 				return nil
 			}
 		}
-		return fmt.Errorf("no such line; the last are:\n%s", n.plugin.Tail(5))
+		return fmt.Errorf("the plugin does not speak of another one; its last lines:\n%s", plugin.Tail(5))
+	}
+	older[0].Stop()
+	bed.Poll(t, 5*time.Second, "the plugin has registered again", func() error {
+		if n := k.Registrations(t, bed.GPU); n < 4 {
+			return fmt.Errorf("%d registrations of the resource", n)
+		}
+		return nil
 	})
-	n.WaitResource(t, 5*time.Second, bed.GPU, four)
-	bed.Hold(t, 3*time.Second, "weft's plugin keeps away", func() error {
-		if got := n.Resource(t, bed.GPU); got != four {
+	k.WaitResource(t, 5*time.Second, bed.GPU, eight)
+	if says() == nil {
+		t.Errorf("the plugin speaks of another one after one end of its stream:\n%s", plugin.Tail(5))
+	}
+	older[1].Stop()
+	bed.Poll(t, 5*time.Second, "the plugin says that another one registers its resource", says)
+	defer bed.StartStranger(t, k, bed.GPU, 4).Stop()
+	k.WaitResource(t, 5*time.Second, bed.GPU, four)
+	bed.Hold(t, 5*time.Second, "weft's plugin keeps away", func() error {
+		if got := k.Resource(t, bed.GPU); got != four {
 			return fmt.Errorf("the resource is %+v", got)
 		}
-		return n.plugin.Check()
+		return plugin.Check()
 	})
 	n.untouched(t, pod)
 }
 
-// A node without GPUs is a node like any other, and GPUs that come later are taken.
+// A node without GPUs is a node like any other, and GPUs that come later are taken without a word.
 func TestPluginNoDevices(t *testing.T) {
 	t.Parallel()
 	k, m := bed.StartKubelet(t, bed.Shared(t)), pairs8(t)
@@ -301,14 +326,58 @@ func TestPluginHealth(t *testing.T) {
 	pod := n.Run(t, n.Pod("before", bed.GPU, 2))
 	inUse, free := n.machine.pairs()[0][0], n.machine.pairs()[1][0]
 	for _, device := range []int{free, inUse} {
-		n.machine.write(t, machineFile(n.Kubelet), device)
-		n.WaitResource(t, 20*time.Second, bed.GPU, bed.Resource{Capacity: 8, Allocatable: 7})
-		n.machine.write(t, machineFile(n.Kubelet))
-		n.WaitResource(t, 20*time.Second, bed.GPU, eight)
+		n.becomes(t, device)
+		n.WaitResource(t, 5*time.Second, bed.GPU, bed.Resource{Capacity: 8, Allocatable: 7})
+		n.becomes(t)
+		n.WaitResource(t, 5*time.Second, bed.GPU, eight)
 	}
 	// A pair that lacks a device is no pair: the next pod gets another one.
-	n.machine.write(t, machineFile(n.Kubelet), free)
-	n.WaitResource(t, 20*time.Second, bed.GPU, bed.Resource{Capacity: 8, Allocatable: 7})
+	n.becomes(t, free)
+	n.WaitResource(t, 5*time.Second, bed.GPU, bed.Resource{Capacity: 8, Allocatable: 7})
 	n.gets(t, n.Run(t, n.Pod("other", bed.GPU, 2)).Name, 2)
 	n.untouched(t, pod)
+}
+
+// A kubelet that hangs for a while hears of a change when it goes on.
+func TestPluginKubeletHangs(t *testing.T) {
+	t.Parallel()
+	n := startGPUNode(t)
+	pod := n.Run(t, n.Pod("before", bed.GPU, 2))
+	n.Signal(syscall.SIGSTOP)
+	n.becomes(t, n.machine.pairs()[3][0])
+	bed.Hold(t, 3*time.Second, "the plugin waits", n.plugin.Check)
+	n.Signal(syscall.SIGCONT)
+	n.WaitResource(t, 5*time.Second, bed.GPU, bed.Resource{Capacity: 8, Allocatable: 7})
+	n.becomes(t)
+	n.settled(t, 5*time.Second, pod)
+}
+
+// A container that ends is started again with the devices it had, also while the plugin is away.
+func TestPluginContainerRestart(t *testing.T) {
+	t.Parallel()
+	n := startGPUNode(t)
+	pod := n.Run(t, n.Pod("again", bed.GPU, 2))
+	n.plugin.Kill()
+	n.CRI.Exit(t, pod.Name, "main", 1)
+	bed.Poll(t, 25*time.Second, "the container runs again", func() error {
+		status := n.Get(t, pod.Name).Status
+		if len(status.ContainerStatuses) == 1 && status.ContainerStatuses[0].RestartCount == 1 && status.ContainerStatuses[0].State.Running != nil {
+			return nil
+		}
+		return fmt.Errorf("%+v", status.ContainerStatuses)
+	})
+	var grants []string
+	for _, req := range n.CRI.Created(t) {
+		var devices []string
+		for _, d := range req.Config.Devices {
+			devices = append(devices, d.HostPath+":"+d.ContainerPath+":"+d.Permissions)
+		}
+		slices.Sort(devices)
+		grants = append(grants, strings.Join(devices, " "))
+	}
+	pair := n.machine.pairs()[0]
+	want := strings.Join(n.machine.grantOf(pair[:]).Devices, " ")
+	if len(grants) != 2 || grants[0] != want || grants[1] != want {
+		t.Errorf("device nodes of the two lives\n got %q\nwant %q", grants, want)
+	}
 }

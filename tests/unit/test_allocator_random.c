@@ -156,9 +156,6 @@ static void random_machine(uint64_t *s, int n, struct oracle_machine *m)
 
 /* ---- to JSON ---- */
 
-static const char *const words[] = {"null",    "\"PSB\"",  "\"PIX\"", "\"PXB\"",
-                                    "\"PHB\"", "\"NODE\"", "\"SYS\""};
-
 static void write_device(struct weft_buf *b, const struct oracle_machine *m, int i)
 {
     (void)weft_buf_printf(b, "%s{\"id\":\"%s\",\"index\":%d,\"numa_node\":%d,\"socket\":%d,",
@@ -171,8 +168,32 @@ static void write_device(struct weft_buf *b, const struct oracle_machine *m, int
                           m->partition[i], m->healthy[i] ? "true" : "false");
 }
 
+static const char *word(int distance)
+{
+    static const char *const words[] = {"null",    "\"PSB\"",  "\"PIX\"", "\"PXB\"",
+                                        "\"PHB\"", "\"NODE\"", "\"SYS\""};
+    return words[distance + 1];
+}
+
+static void write_row(struct weft_buf *b, const struct oracle_machine *m, const char *key, int i)
+{
+    const bool links = strcmp(key, "bandwidth") == 0;
+    const bool nics = strcmp(key, "nic_distance") == 0;
+    (void)weft_buf_puts(b, i > 0 ? ",[" : "[");
+    for (int j = 0; j < (nics ? m->nics : m->n); j++) {
+        (void)weft_buf_puts(b, j > 0 ? "," : "");
+        if (links) {
+            (void)weft_buf_printf(b, "%" PRId64, m->link[i][j]);
+        } else {
+            (void)weft_buf_puts(b, word(nics ? m->nic_dist[i][j] : m->dist[i][j]));
+        }
+    }
+    (void)weft_buf_putc(b, ']');
+}
+
 static void write_machine(struct weft_buf *b, const struct oracle_machine *m)
 {
+    static const char *const matrices[] = {"bandwidth", "distance", "nic_distance"};
     (void)weft_buf_puts(b, "{\"weft_machine\":1,\"devices\":[");
     for (int i = 0; i < m->n; i++) {
         write_device(b, m, i);
@@ -181,33 +202,11 @@ static void write_machine(struct weft_buf *b, const struct oracle_machine *m)
     for (int k = 0; k < m->nics; k++) {
         (void)weft_buf_printf(b, "%s{\"name\":\"n%d\"}", k > 0 ? "," : "", k);
     }
-    (void)weft_buf_puts(b, "],\"bandwidth\":[");
-    for (int i = 0; i < m->n; i++) {
-        for (int j = 0; j < m->n; j++) {
-            (void)weft_buf_printf(b, "%s%" PRId64,
-                                  j > 0   ? ","
-                                  : i > 0 ? "],["
-                                          : "[",
-                                  m->link[i][j]);
+    for (size_t at = 0; at < WEFT_ARRAY_LEN(matrices); at++) {
+        (void)weft_buf_printf(b, "],\"%s\":[", matrices[at]);
+        for (int i = 0; i < m->n; i++) {
+            write_row(b, m, matrices[at], i);
         }
-    }
-    (void)weft_buf_puts(b, "]],\"distance\":[");
-    for (int i = 0; i < m->n; i++) {
-        for (int j = 0; j < m->n; j++) {
-            (void)weft_buf_printf(b, "%s%s",
-                                  j > 0   ? ","
-                                  : i > 0 ? "],["
-                                          : "[",
-                                  words[m->dist[i][j] + 1]);
-        }
-    }
-    (void)weft_buf_puts(b, "]],\"nic_distance\":[");
-    for (int i = 0; i < m->n; i++) {
-        (void)weft_buf_puts(b, i > 0 ? ",[" : "[");
-        for (int k = 0; k < m->nics; k++) {
-            (void)weft_buf_printf(b, "%s%s", k > 0 ? "," : "", words[m->nic_dist[i][k] + 1]);
-        }
-        (void)weft_buf_putc(b, ']');
     }
     (void)weft_buf_puts(b, "]}");
 }

@@ -4,9 +4,12 @@ package bed
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -25,6 +28,7 @@ type Kubelet struct {
 	CRI       *CRI
 	cp        *ControlPlane
 	health    string // URL
+	readOnly  string // URL of the read-only port
 	process   *Process
 }
 
@@ -44,6 +48,7 @@ func StartKubelet(t testing.TB, cp *ControlPlane) *Kubelet {
 		t.Fatal(err)
 	}
 	k.health = fmt.Sprintf("http://127.0.0.1:%d/healthz", port[1])
+	k.readOnly = fmt.Sprintf("http://127.0.0.1:%d", port[0])
 	template, err := os.ReadFile(Repo("tests/cluster/testdata/kubelet.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -215,4 +220,24 @@ func (k *Kubelet) Pods(t testing.TB) []v1.Pod {
 		t.Fatal(err)
 	}
 	return list.Items
+}
+
+// Registrations is how often this life of the kubelet has seen the resource registered.
+func (k *Kubelet) Registrations(t testing.TB, resource string) int {
+	t.Helper()
+	resp, err := http.Get(k.readOnly + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	metric := regexp.MustCompile(`(?m)^kubelet_device_plugin_registration_total\{resource_name="` + regexp.QuoteMeta(resource) + `"\} ([0-9]+)`)
+	if found := metric.FindSubmatch(text); found != nil {
+		count, _ = strconv.Atoi(string(found[1]))
+	}
+	return count
 }

@@ -4,10 +4,12 @@ package bed
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,10 +29,12 @@ type Stranger struct {
 	gone     chan struct{}
 }
 
+var strangers atomic.Int32
+
 // StartStranger serves n devices and registers them as resource.
 func StartStranger(t testing.TB, k *Kubelet, resource string, n int) *Stranger {
 	t.Helper()
-	s := &Stranger{socket: filepath.Join(k.PluginDir, "stranger.sock"), server: grpc.NewServer(), gone: make(chan struct{})}
+	s := &Stranger{socket: filepath.Join(k.PluginDir, fmt.Sprintf("stranger-%d.sock", strangers.Add(1))), server: grpc.NewServer(), gone: make(chan struct{})}
 	for i := range n {
 		s.devices = append(s.devices, &api.Device{ID: "stranger-" + string(rune('a'+i)), Health: api.Healthy})
 	}
