@@ -81,7 +81,7 @@ BASE_LIBS := -Wl,-Bstatic -lprotobuf-c -luv_a -lyaml -Wl,-Bdynamic -lcjson -ldl 
 PLUGIN_LIBS := $(GRPC_LIBS) $(BASE_LIBS)
 CTRL_LIBS := -lcurl $(BASE_LIBS)
 CTL_LIBS := -lcurl $(BASE_LIBS)
-UNIT_LIBS := $(GRPC_LIBS) -lcurl $(BASE_LIBS) -lcunit
+UNIT_LIBS := $(GRPC_LIBS) -lcurl $(BASE_LIBS) -lcunit -lssl -lcrypto
 
 # one short line a step; V=1 shows the whole commands
 Q := $(if $(V),,@)

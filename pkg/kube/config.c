@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pkg/base/clock.h"
 #include "pkg/base/file.h"
 #include "pkg/base/str.h"
 #include "pkg/kube/config-internal.h"
@@ -219,7 +220,8 @@ int weft_kube_config_resolve(struct weft_kube_config *config, struct weft_error 
     rc = rc < 0 ? rc : read_key(config, err);
     if (rc == 0 && config->token_file != NULL) {
         struct weft_error inner = {0};
-        rc = weft_kube_config_refresh_token(config, 0, true, &inner);
+        const int64_t now = weft_clock_monotonic(weft_clock_system());
+        rc = weft_kube_config_refresh_token(config, now, true, &inner);
         if (rc < 0 && !weft_secret_is_set(&config->token) && err != NULL) {
             *err = inner;
         }
