@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "pkg/base/base64.h"
+#include "pkg/base/clock.h"
 #include "pkg/base/mem.h"
 #include "pkg/base/str.h"
 #include "pkg/kube/client.h"
@@ -225,6 +227,8 @@ static void *accept_all(void *data)
         if (fd < 0) {
             continue;
         }
+        const int on = 1; /* head and body are two writes: Nagle would hold the second back */
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
         struct connection *c = weft_calloc(1, sizeof(*c));
         must(c != NULL, "memory");
         c->fake = fake;
@@ -290,12 +294,14 @@ void fake_kube_stop(struct fake_kube *fake)
 void fake_script_init(struct fake_script *script, const struct fake_step *steps, size_t count)
 {
     *script = (struct fake_script){.steps = steps, .count = count};
+    (void)pthread_mutex_init(&script->lock, NULL);
     weft_buf_init(&script->log, 1U << 20);
 }
 
 void fake_script_done(struct fake_script *script)
 {
     weft_buf_done(&script->log);
+    (void)pthread_mutex_destroy(&script->lock);
 }
 
 void fake_script_answer(void *data, const struct fake_request *request, struct fake_reply *reply)
@@ -303,17 +309,55 @@ void fake_script_answer(void *data, const struct fake_request *request, struct f
     struct fake_script *script = data;
     char line[1024];
     (void)snprintf(line, sizeof(line), "%s %s", request->method, request->target);
+    (void)pthread_mutex_lock(&script->lock);
     const bool known = script->next < script->count;
     const char *expect = known ? script->steps[script->next].expect : "nothing";
     if (strncmp(line, expect, strlen(expect)) != 0) {
+        script->unexpected++;
         (void)weft_buf_puts(&script->log, "UNEXPECTED ");
     }
     (void)weft_buf_printf(&script->log, "%s\n", line);
-    (void)snprintf(script->last_headers, sizeof(script->last_headers), "%s", request->headers);
-    (void)snprintf(script->last_body, sizeof(script->last_body), "%s", request->body);
+    struct fake_seen *last = &script->last;
+    (void)snprintf(last->headers, sizeof(last->headers), "%s", request->headers);
+    (void)snprintf(last->body, sizeof(last->body), "%s", request->body);
     *reply = known ? script->steps[script->next].reply : (struct fake_reply){0};
     script->next++;
-    script->done = script->next >= script->count;
+    (void)pthread_mutex_unlock(&script->lock);
+}
+
+size_t fake_script_seen(struct fake_script *script, struct fake_seen *ret)
+{
+    (void)pthread_mutex_lock(&script->lock);
+    const size_t count = script->next;
+    if (ret != NULL) {
+        *ret = script->last;
+    }
+    (void)pthread_mutex_unlock(&script->lock);
+    return count;
+}
+
+size_t fake_script_unexpected(struct fake_script *script)
+{
+    (void)pthread_mutex_lock(&script->lock);
+    const size_t count = script->unexpected;
+    if (count > 0) {
+        (void)fprintf(stderr, "%s", weft_buf_text(&script->log));
+    }
+    (void)pthread_mutex_unlock(&script->lock);
+    return count;
+}
+
+bool fake_script_wait(struct fake_script *script, struct weft_loop *loop, int64_t timeout_ns)
+{
+    const int64_t turn = 5 * WEFT_NS_PER_MS;
+    const bool never = false;
+    for (int64_t waited = 0; waited < timeout_ns; waited += turn) {
+        if (fake_script_seen(script, NULL) >= script->count) {
+            return true;
+        }
+        (void)weft_loop_run_until(loop, &never, turn);
+    }
+    return false;
 }
 
 /* ---- rigs ---- */

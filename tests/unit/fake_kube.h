@@ -5,8 +5,10 @@
 #ifndef WEFT_TESTS_UNIT_FAKE_KUBE_H
 #define WEFT_TESTS_UNIT_FAKE_KUBE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "pkg/base/buf.h"
 #include "tests/unit/fake_tls.h"
@@ -57,17 +59,29 @@ struct fake_step {
     struct fake_reply reply;
 };
 
+/* What the last request carried. */
+struct fake_seen {
+    char headers[2048], body[2048];
+};
+
 struct fake_script {
+    pthread_mutex_t lock; /* for all below: the server's threads write */
     const struct fake_step *steps;
     size_t count;
     size_t next;         /* requests so far */
     struct weft_buf log; /* "METHOD target\n" of each, "UNEXPECTED " before one that is not next */
-    char last_headers[2048], last_body[2048];
-    bool done; /* the last step was asked for */
+    size_t unexpected;
+    struct fake_seen last;
 };
 
 void fake_script_init(struct fake_script *script, const struct fake_step *steps, size_t count);
 void fake_script_done(struct fake_script *script);
+/* How many requests came so far; the last of them (ret may be NULL). */
+size_t fake_script_seen(struct fake_script *script, struct fake_seen *ret);
+/* Requests that were not the next of the script; they are printed. */
+size_t fake_script_unexpected(struct fake_script *script);
+/* Runs the loop until the last step was asked for. */
+bool fake_script_wait(struct fake_script *script, struct weft_loop *loop, int64_t timeout_ns);
 /* A fake_handler over a script. */
 void fake_script_answer(void *data, const struct fake_request *request, struct fake_reply *reply);
 

@@ -68,201 +68,213 @@ static struct outcome get(struct fake_rig *rig, struct weft_kube_client *client)
 #define OBJECT "{\"metadata\":{\"name\":\"n\",\"resourceVersion\":\"5\"}}"
 #define STATUS(code, reason, message)                                                              \
     "{\"kind\":\"Status\",\"code\":" code ",\"reason\":\"" reason "\",\"message\":\"" message "\"" \
-                                                                                              "}"
+    "}"
+
+/* Each verb: the request line, media type and body that go out. */
+static const struct verb_case {
+    struct fake_step step;
+    struct weft_kube_op op;
+    const char *content_type, *body;
+} verb_cases[] = {
+    {{"GET /x/n?timeout=30000ms", {.status = 200, .body = OBJECT}},
+     {.verb = WEFT_KUBE_GET, .path = "/x/n"},
+     NULL,
+     ""},
+    {{"POST /x?fieldManager=weft-test&fieldValidation=Strict&timeout=4000ms",
+      {.status = 201, .body = OBJECT}},
+     {.verb = WEFT_KUBE_CREATE,
+      .path = "/x",
+      .body = "{\"a\":1}",
+      .body_len = 7,
+      .strict = true,
+      .timeout_ns = 4 * WEFT_NS_PER_S},
+     "application/json",
+     "{\"a\":1}"},
+    {{"PUT /x/n?fieldManager=m%2F1&dryRun=All&timeout=30000ms", {.status = 200, .body = OBJECT}},
+     {.verb = WEFT_KUBE_REPLACE,
+      .path = "/x/n",
+      .body = "{}",
+      .body_len = 2,
+      .field_manager = "m/1",
+      .dry_run = true},
+     "application/json",
+     "{}"},
+    {{"DELETE /x/n?timeout=30000ms", {.status = 200, .body = OBJECT}},
+     {.verb = WEFT_KUBE_DELETE, .path = "/x/n", .uid = "u-1", .resource_version = "7"},
+     "application/json",
+     "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"preconditions\":"
+     "{\"uid\":\"u-1\",\"resourceVersion\":\"7\"}}"},
+    {{"DELETE /x/n?timeout=30000ms", {.status = 200, .body = OBJECT}},
+     {.verb = WEFT_KUBE_DELETE, .path = "/x/n", .dry_run = true},
+     "application/json",
+     "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"dryRun\":[\"All\"]}"},
+    {{"PATCH /x/n?a=b&fieldManager=weft-test&force=true&timeout=30000ms",
+      {.status = 200, .body = OBJECT}},
+     {.verb = WEFT_KUBE_APPLY,
+      .path = "/x/n",
+      .query = "a=b",
+      .body = "{}",
+      .body_len = 2,
+      .force = true},
+     "application/apply-patch+yaml",
+     "{}"},
+    {{"PATCH /x/n?fieldManager=weft-test&timeout=30000ms",
+      {.status = 200, .body = OBJECT, .piece = 1, .stream = true}},
+     {.verb = WEFT_KUBE_MERGE_PATCH, .path = "/x/n", .body = "{}", .body_len = 2},
+     "application/merge-patch+json",
+     "{}"},
+};
 
 static void test_verbs(void)
 {
-    static const struct fake_step steps[] = {
-        {"GET /api/v1/x?timeout=30000ms", {.status = 200, .body = OBJECT}},
-        {"POST /apis/g/v1/x?fieldManager=weft-test&fieldValidation=Strict&timeout=4000ms",
-         {.status = 201, .body = OBJECT}},
-        {"PUT /apis/g/v1/x/n?fieldManager=m%2F1&dryRun=All&timeout=30000ms",
-         {.status = 200, .body = OBJECT}},
-        {"DELETE /apis/g/v1/x/n?timeout=30000ms", {.status = 200, .body = STATUS("200", "", "")}},
-        {"PATCH /apis/g/v1/x/n?a=b&fieldManager=weft-test&force=true&timeout=30000ms",
-         {.status = 200, .body = OBJECT}},
-        {"PATCH /apis/g/v1/x/n?fieldManager=weft-test&timeout=30000ms",
-         {.status = 200, .body = OBJECT, .piece = 1, .stream = true}},
-    };
+    struct fake_step steps[WEFT_ARRAY_LEN(verb_cases)];
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(verb_cases); i++) {
+        steps[i] = verb_cases[i].step;
+    }
     struct fake_script script;
     fake_script_init(&script, steps, WEFT_ARRAY_LEN(steps));
     struct fake_rig rig;
     fake_rig_open(&rig, fake_script_answer, &script);
-
-    struct outcome o = get(&rig, rig.client);
-    CHECK_INT(o.status, 200);
-    CHECK_INT(o.error.code, 0);
-    CHECK_STR(o.name, "n");
-    CHECK_CONTAINS(script.last_headers, "\r\nAuthorization: Bearer token-1\r\n");
-    CHECK_CONTAINS(script.last_headers, "\r\nAccept: application/json\r\n");
-    CHECK_CONTAINS(script.last_headers, "\r\nUser-Agent: weft-test/" WEFT_VERSION "\r\n");
-
-    const struct weft_kube_op create = {.verb = WEFT_KUBE_CREATE,
-                                        .path = "/apis/g/v1/x",
-                                        .body = "{\"a\":1}",
-                                        .body_len = 7,
-                                        .strict = true,
-                                        .timeout_ns = 4 * WEFT_NS_PER_S};
-    o = call(&rig, rig.client, create);
-    CHECK_INT(o.status, 201);
-    CHECK(!o.unknown);
-    CHECK_STR(script.last_body, "{\"a\":1}");
-    CHECK_CONTAINS(script.last_headers, "\r\nContent-Type: application/json\r\n");
-    CHECK(strstr(script.last_headers, "Expect:") == NULL);
-
-    struct weft_kube_op op = {.verb = WEFT_KUBE_REPLACE,
-                              .path = "/apis/g/v1/x/n",
-                              .body = "{}",
-                              .body_len = 2,
-                              .field_manager = "m/1",
-                              .dry_run = true};
-    o = call(&rig, rig.client, op);
-    CHECK_INT(o.status, 200);
-
-    o = call(&rig, rig.client,
-             (struct weft_kube_op){.verb = WEFT_KUBE_DELETE,
-                                   .path = "/apis/g/v1/x/n",
-                                   .uid = "u-1",
-                                   .resource_version = "7"});
-    CHECK_INT(o.status, 200);
-    CHECK_STR(script.last_body,
-              "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"preconditions\":"
-              "{\"uid\":\"u-1\",\"resourceVersion\":\"7\"}}");
-
-    op = (struct weft_kube_op){.verb = WEFT_KUBE_APPLY,
-                               .path = "/apis/g/v1/x/n",
-                               .query = "a=b",
-                               .body = "{}",
-                               .body_len = 2,
-                               .force = true};
-    o = call(&rig, rig.client, op);
-    CHECK_CONTAINS(script.last_headers, "\r\nContent-Type: application/apply-patch+yaml\r\n");
-    op.verb = WEFT_KUBE_MERGE_PATCH;
-    op.query = NULL;
-    o = call(&rig, rig.client, op);
-    CHECK_STR(o.name, "n");
-    CHECK_CONTAINS(script.last_headers, "\r\nContent-Type: application/merge-patch+json\r\n");
-
-    CHECK(strstr(weft_buf_text(&script.log), "UNEXPECTED") == NULL);
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(verb_cases); i++) {
+        const struct verb_case *c = &verb_cases[i];
+        const struct outcome o = call(&rig, rig.client, c->op);
+        struct fake_seen seen;
+        (void)fake_script_seen(&script, &seen);
+        CHECK_INT(o.status, c->step.reply.status);
+        CHECK_INT(o.error.code, 0);
+        CHECK_STR(o.name, "n");
+        CHECK(!o.unknown);
+        CHECK_STR(seen.body, c->body);
+        CHECK_CONTAINS(seen.headers, "\r\nAuthorization: Bearer token-1\r\n");
+        CHECK_CONTAINS(seen.headers, "\r\nAccept: application/json\r\n");
+        CHECK_CONTAINS(seen.headers, "\r\nUser-Agent: weft-test/" WEFT_VERSION "\r\n");
+        CHECK(strstr(seen.headers, "Expect:") == NULL);
+        char type[64];
+        (void)snprintf(type, sizeof(type), "\r\nContent-Type: %s\r\n",
+                       c->content_type != NULL ? c->content_type : "");
+        CHECK_INT(strstr(seen.headers, type) != NULL, c->content_type != NULL);
+    }
+    CHECK_INT(fake_script_unexpected(&script), 0);
     struct weft_kube_stats stats;
     weft_kube_client_stats(rig.client, &stats);
-    CHECK_INT(stats.requests, 6);
-    CHECK_INT(stats.writes, 5);
+    CHECK_INT(stats.requests, WEFT_ARRAY_LEN(verb_cases));
+    CHECK_INT(stats.writes, WEFT_ARRAY_LEN(verb_cases) - 1);
     CHECK_INT(stats.connections, 1);
     fake_rig_close(&rig);
     fake_script_done(&script);
 }
 
+static const struct status_case {
+    struct fake_step step;
+    int code;
+    bool retryable, unknown_write;
+    const char *reason, *message;
+} status_cases[] = {
+    {{"PUT", {.status = 400, .body = STATUS("400", "BadRequest", "no")}},
+     -EINVAL,
+     false,
+     false,
+     "BadRequest",
+     "PUT /x: 400 BadRequest: no"},
+    {{"PUT", {.status = 422, .body = STATUS("422", "Invalid", "spec")}},
+     -EINVAL,
+     false,
+     false,
+     "Invalid",
+     "422 Invalid: spec"},
+    {{"PUT", {.status = 403, .body = STATUS("403", "Forbidden", "rbac")}},
+     -EACCES,
+     false,
+     false,
+     "Forbidden",
+     "rbac"},
+    {{"PUT", {.status = 404, .body = "404 page not found\nmore", .type = "text/plain"}},
+     -ENOENT,
+     false,
+     false,
+     "",
+     "PUT /x: 404 404 page not found"},
+    {{"PUT", {.status = 409, .body = STATUS("409", "Conflict", "rv")}},
+     -ESTALE,
+     false,
+     false,
+     "Conflict",
+     "409 Conflict: rv"},
+    {{"PUT", {.status = 409, .body = STATUS("409", "AlreadyExists", "x")}},
+     -EEXIST,
+     false,
+     false,
+     "AlreadyExists",
+     "AlreadyExists: x"},
+    {{"PUT", {.status = 410, .body = STATUS("410", "Expired", "old")}},
+     -ESTALE,
+     false,
+     false,
+     "Expired",
+     "410 Expired: old"},
+    {{"PUT", {.status = 413, .body = STATUS("413", "RequestEntityTooLarge", "big")}},
+     -EFBIG,
+     false,
+     false,
+     "RequestEntityTooLarge",
+     "big"},
+    {{"PUT",
+      {.status = 429,
+       .headers = "Retry-After: 7\r\n",
+       .body = STATUS("429", "TooManyRequests", "later")}},
+     -EAGAIN,
+     true,
+     false,
+     "TooManyRequests",
+     "later"},
+    {{"PUT", {.status = 500, .body = STATUS("500", "InternalError", "hook")}},
+     -EIO,
+     true,
+     true,
+     "InternalError",
+     "hook"},
+    {{"PUT", {.status = 503, .body = "<html>\x1b[31m</html>", .type = "text/html"}},
+     -EIO,
+     true,
+     true,
+     "",
+     "PUT /x: 503 <html>"},
+    {{"PUT", {.status = 504, .body = STATUS("504", "Timeout", "slow")}},
+     -ETIMEDOUT,
+     true,
+     true,
+     "Timeout",
+     "slow"},
+    {{"PUT", {.status = 302, .headers = "Location: /elsewhere\r\n", .body = ""}},
+     -EIO,
+     false,
+     false,
+     "",
+     "PUT /x: 302"},
+};
+
 static void test_statuses(void)
 {
-    static const struct {
-        struct fake_step step;
-        int code;
-        bool retryable, unknown_write;
-        const char *reason, *message;
-    } cases[] = {
-        {{"PUT", {.status = 400, .body = STATUS("400", "BadRequest", "no")}},
-         -EINVAL,
-         false,
-         false,
-         "BadRequest",
-         "PUT /x: 400 BadRequest: no"},
-        {{"PUT", {.status = 422, .body = STATUS("422", "Invalid", "spec")}},
-         -EINVAL,
-         false,
-         false,
-         "Invalid",
-         "422 Invalid: spec"},
-        {{"PUT", {.status = 403, .body = STATUS("403", "Forbidden", "rbac")}},
-         -EACCES,
-         false,
-         false,
-         "Forbidden",
-         "rbac"},
-        {{"PUT", {.status = 404, .body = "404 page not found\nmore", .type = "text/plain"}},
-         -ENOENT,
-         false,
-         false,
-         "",
-         "PUT /x: 404 404 page not found"},
-        {{"PUT", {.status = 409, .body = STATUS("409", "Conflict", "rv")}},
-         -ESTALE,
-         false,
-         false,
-         "Conflict",
-         "409 Conflict: rv"},
-        {{"PUT", {.status = 409, .body = STATUS("409", "AlreadyExists", "x")}},
-         -EEXIST,
-         false,
-         false,
-         "AlreadyExists",
-         "AlreadyExists: x"},
-        {{"PUT", {.status = 410, .body = STATUS("410", "Expired", "old")}},
-         -ESTALE,
-         false,
-         false,
-         "Expired",
-         "410 Expired: old"},
-        {{"PUT", {.status = 413, .body = STATUS("413", "RequestEntityTooLarge", "big")}},
-         -EFBIG,
-         false,
-         false,
-         "RequestEntityTooLarge",
-         "big"},
-        {{"PUT",
-          {.status = 429,
-           .headers = "Retry-After: 7\r\n",
-           .body = STATUS("429", "TooManyRequests", "later")}},
-         -EAGAIN,
-         true,
-         false,
-         "TooManyRequests",
-         "later"},
-        {{"PUT", {.status = 500, .body = STATUS("500", "InternalError", "hook")}},
-         -EIO,
-         true,
-         true,
-         "InternalError",
-         "hook"},
-        {{"PUT", {.status = 503, .body = "<html>\x1b[31m</html>", .type = "text/html"}},
-         -EIO,
-         true,
-         true,
-         "",
-         "PUT /x: 503 <html>"},
-        {{"PUT", {.status = 504, .body = STATUS("504", "Timeout", "slow")}},
-         -ETIMEDOUT,
-         true,
-         true,
-         "Timeout",
-         "slow"},
-        {{"PUT", {.status = 302, .headers = "Location: /elsewhere\r\n", .body = ""}},
-         -EIO,
-         false,
-         false,
-         "",
-         "PUT /x: 302"},
-    };
-    for (size_t i = 0; i < WEFT_ARRAY_LEN(cases); i++) {
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(status_cases); i++) {
         struct fake_script script;
-        fake_script_init(&script, &cases[i].step, 1);
+        fake_script_init(&script, &status_cases[i].step, 1);
         struct fake_rig rig;
         fake_rig_open(&rig, fake_script_answer, &script);
         const struct outcome o =
             call(&rig, rig.client,
                  (struct weft_kube_op){
                      .verb = WEFT_KUBE_REPLACE, .path = "/x", .body = "{}", .body_len = 2});
-        CHECK_INT(o.status, cases[i].step.reply.status);
-        CHECK_INT(o.error.code, cases[i].code);
+        CHECK_INT(o.status, status_cases[i].step.reply.status);
+        CHECK_INT(o.error.code, status_cases[i].code);
         CHECK_INT(o.error.domain, WEFT_ERR_HTTP);
-        CHECK_INT(o.error.domain_code, cases[i].step.reply.status);
-        CHECK_INT(o.error.retryable, cases[i].retryable);
-        CHECK_INT(o.unknown, cases[i].unknown_write);
-        CHECK_STR(o.reason, cases[i].reason);
-        CHECK_CONTAINS(o.error.message, cases[i].message);
+        CHECK_INT(o.error.domain_code, status_cases[i].step.reply.status);
+        CHECK_INT(o.error.retryable, status_cases[i].retryable);
+        CHECK_INT(o.unknown, status_cases[i].unknown_write);
+        CHECK_STR(o.reason, status_cases[i].reason);
+        CHECK_CONTAINS(o.error.message, status_cases[i].message);
         CHECK(strchr(o.error.message, '\x1b') == NULL);
         CHECK_INT(o.retry_after_ns, o.status == 429 ? 7 * WEFT_NS_PER_S : 0);
-        CHECK_INT(script.next, 1); /* no retry, no redirect of its own */
+        CHECK_INT(fake_script_seen(&script, NULL), 1); /* no retry, no redirect of its own */
         fake_rig_close(&rig);
         fake_script_done(&script);
     }
@@ -348,7 +360,7 @@ static void test_body_caps(void)
 
 static void answer_always(void *data, const struct fake_request *request, struct fake_reply *reply)
 {
-    unsigned *count = data;
+    _Atomic unsigned *count = data;
     (void)request;
     (*count)++;
     *reply = (struct fake_reply){.status = 200, .body = OBJECT};
@@ -367,7 +379,7 @@ static void check_refused(struct fake_rig *rig, struct weft_kube_client *client,
 
 static void test_tls(void)
 {
-    unsigned count = 0;
+    _Atomic unsigned count = 0;
     struct fake_rig rig;
     fake_rig_open(&rig, answer_always, &count);
     /* a certificate from another CA */
@@ -415,7 +427,7 @@ static void test_tls(void)
 
 static void test_server_name(void)
 {
-    unsigned count = 0;
+    _Atomic unsigned count = 0;
     struct fake_rig rig;
     fake_rig_open(&rig, answer_always, &count);
     struct fake_kube *named = fake_kube_start(fake_server_context(rig.ca, "DNS:api.example", NULL),
@@ -435,7 +447,7 @@ static void test_server_name(void)
 
 static void test_client_certificate(void)
 {
-    unsigned count = 0;
+    _Atomic unsigned count = 0;
     struct fake_rig rig;
     fake_rig_open(&rig, answer_always, &count);
     struct fake_ca *users = fake_ca_new("users");
@@ -468,7 +480,7 @@ static void test_client_certificate(void)
 
 static void test_nobody_there(void)
 {
-    unsigned count = 0;
+    _Atomic unsigned count = 0;
     struct fake_rig rig;
     fake_rig_open(&rig, answer_always, &count);
     struct fake_kube *gone = fake_kube_start(NULL, 0, answer_always, &count);
@@ -513,8 +525,10 @@ static void test_token_rotation(void)
     CHECK_INT(o.error.code, -EACCES);
     CHECK(o.error.retryable); /* another token is in the file */
     o = get(&rig, client);
+    struct fake_seen seen;
+    (void)fake_script_seen(&script, &seen);
     CHECK_INT(o.status, 200);
-    CHECK_CONTAINS(script.last_headers, "\r\nAuthorization: Bearer new\r\n");
+    CHECK_CONTAINS(seen.headers, "\r\nAuthorization: Bearer new\r\n");
     o = get(&rig, client);
     CHECK_INT(o.status, 401);
     CHECK(!o.error.retryable); /* the same token would be refused again */
@@ -581,7 +595,7 @@ static void test_cancel(void)
 
 static void test_many(void)
 {
-    unsigned count = 0;
+    _Atomic unsigned count = 0;
     struct fake_rig rig;
     fake_rig_open(&rig, answer_always, &count);
     struct outcome o[40] = {0};
@@ -608,7 +622,7 @@ static void test_many(void)
 
 static void test_server_restart(void)
 {
-    unsigned count = 0;
+    _Atomic unsigned count = 0;
     struct fake_rig rig;
     fake_rig_open(&rig, answer_always, &count);
     CHECK_INT(get(&rig, rig.client).status, 200);
