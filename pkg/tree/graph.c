@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The graph of the tree algorithm: which links count, between which switches and hosts, with
+ * parallel links summed. Decides what is evidence; draws no conclusion from it. */
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pkg/base/map.h"
+#include "pkg/fabric/fabric.h"
+#include "pkg/fabric/node.h"
+#include "pkg/tree/build.h"
+#include "pkg/tree/tree-internal.h"
+
+static void strings_free(char **strings, size_t count)
+{
+    for (size_t i = 0; strings != NULL && i < count; i++) {
+        weft_free(strings[i]);
+    }
+    weft_free(strings);
+}
+
+static void adjacency_done(struct weft_adjacency *adjacency)
+{
+    weft_free(adjacency->start);
+    weft_free(adjacency->edges);
+}
+
+void weft_graph_free(struct weft_graph *graph)
+{
+    if (graph == NULL) {
+        return;
+    }
+    adjacency_done(&graph->peers);
+    adjacency_done(&graph->uplinks);
+    adjacency_done(&graph->hosts);
+    strings_free(graph->node_names, graph->node_count);
+    strings_free(graph->unplaced, graph->unplaced_count);
+    strings_free(graph->switch_names, graph->switch_count);
+    weft_free(graph->fabric_host);
+    weft_free(graph->graph_host);
+    weft_free(graph->cluster_host);
+    weft_free(graph->excluded_switch);
+    weft_free(graph->excluded_device);
+    weft_free(graph);
+}
+
+/* ---- what is excluded ---- */
+
+static bool matches(const char *text, const char *const *globs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (fnmatch(globs[i], text, 0) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Names for people; where two switches have the same one, with the GUID. */
+static int name_switches(struct weft_graph *graph)
+{
+    weft_auto(weft_map_free) struct weft_map *seen = weft_map_new(WEFT_FABRIC_DEVICES_MAX);
+    graph->switch_names = weft_calloc(graph->switch_count, sizeof(char *));
+    if (seen == NULL || graph->switch_names == NULL) {
+        return -ENOMEM;
+    }
+    for (size_t s = 0; s < graph->switch_count; s++) {
+        size_t times = 0;
+        char *name = weft_device_name(&graph->fabric->devices[s]);
+        graph->switch_names[s] = name;
+        if (name == NULL) {
+            return -ENOMEM;
+        }
+        (void)weft_map_get(seen, name, &times);
+        if (weft_map_put(seen, name, times + 1) < 0) {
+            return -ENOMEM;
+        }
+    }
+    for (size_t s = 0; s < graph->switch_count; s++) {
+        size_t times = 0;
+        char *name = graph->switch_names[s];
+        if (weft_map_get(seen, name, &times) && times > 1) {
+            graph->switch_names[s] =
+                weft_asprintf("%s (%016" PRIx64 ")", name, graph->fabric->devices[s].guid);
+            weft_free(name);
+            if (graph->switch_names[s] == NULL) {
+                return -ENOMEM;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Switches by name or GUID, adapters by their own name. */
+static int exclude(struct weft_graph *graph, const struct weft_tree_options *options)
+{
+    const struct weft_fabric *fabric = graph->fabric;
+    graph->excluded_switch = weft_calloc(graph->switch_count, sizeof(bool));
+    graph->excluded_device = weft_calloc(fabric->device_count, sizeof(bool));
+    if (graph->excluded_switch == NULL || graph->excluded_device == NULL) {
+        return -ENOMEM;
+    }
+    for (size_t s = 0; s < graph->switch_count; s++) {
+        char guid[17];
+        (void)snprintf(guid, sizeof(guid), "%016" PRIx64, fabric->devices[s].guid);
+        graph->excluded_switch[s] =
+            matches(graph->switch_names[s], options->exclude_switches,
+                    options->exclude_switch_count) ||
+            matches(guid, options->exclude_switches, options->exclude_switch_count);
+    }
+    for (size_t d = graph->switch_count; d < fabric->device_count; d++) {
+        if (options->exclude_hca_count > 0 && fabric->devices[d].host != WEFT_FABRIC_NO_HOST) {
+            weft_autofree char *name = weft_ca_name(&fabric->devices[d]);
+            if (name == NULL) {
+                return -ENOMEM;
+            }
+            graph->excluded_device[d] =
+                matches(name, options->exclude_hcas, options->exclude_hca_count);
+        }
+    }
+    return 0;
+}
+
+/* A cluster node's adapters count if they are compute adapters; of foreign hosts all count, as
+ * they say more about the leaves. */
+static void exclude_adapters(struct weft_graph *graph)
+{
+    const struct weft_fabric *fabric = graph->fabric;
+    for (size_t d = graph->switch_count; d < fabric->device_count; d++) {
+        const size_t host = fabric->devices[d].host;
+        if (host == WEFT_FABRIC_NO_HOST) {
+            graph->excluded_device[d] = true;
+        } else if (!graph->cluster_host[host]) {
+            graph->excluded_device[d] = false;
+        }
+    }
+}
+
+/* ---- hosts ---- */
+
+/* Which fabric hosts have a link that counts if they are cluster nodes. */
+static bool *usable_hosts(const struct weft_graph *graph)
+{
+    const struct weft_fabric *fabric = graph->fabric;
+    bool *usable = weft_calloc(fabric->host_count, sizeof(*usable));
+    for (size_t l = 0; usable != NULL && l < fabric->link_count; l++) {
+        const struct weft_link *link = &fabric->links[l];
+        const size_t host = fabric->devices[link->b].host;
+        if (link->a < graph->switch_count && host != WEFT_FABRIC_NO_HOST &&
+            !graph->excluded_switch[link->a] && !graph->excluded_device[link->b]) {
+            usable[host] = true;
+        }
+    }
+    return usable;
+}
+
+struct placed {
+    const char *name;
+    uint32_t fabric_host;
+};
+
+static int compare_placed(const void *a, const void *b)
+{
+    const struct placed *x = a;
+    const struct placed *y = b;
+    return strcmp(x->name, y->name);
+}
+
+static int compare_strings(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Fills placed with the nodes that have a host with links, and the graph's unplaced. */
+static int place_nodes(struct weft_graph *graph, const struct weft_node *nodes, size_t node_count,
+                       const bool *usable, struct placed *placed, size_t *ret_count)
+{
+    weft_autofree uint32_t *host_of = weft_calloc(node_count, sizeof(*host_of));
+    graph->unplaced = weft_calloc(node_count, sizeof(char *));
+    if (host_of == NULL || graph->unplaced == NULL ||
+        weft_graph_match(graph->fabric, nodes, node_count, host_of) < 0) {
+        return -ENOMEM;
+    }
+    for (size_t n = 0; n < node_count; n++) {
+        const uint32_t host = host_of[n];
+        if (host != ID_NONE) {
+            graph->cluster_host[host] = true;
+        }
+        if (host != ID_NONE && usable[host]) {
+            placed[(*ret_count)++] = (struct placed){nodes[n].name, host};
+            continue;
+        }
+        char *name = weft_strdup(nodes[n].name);
+        if (name == NULL) {
+            return -ENOMEM;
+        }
+        graph->unplaced[graph->unplaced_count++] = name;
+    }
+    return 0;
+}
+
+/* Without a node list every host that may be a node is one. */
+static size_t place_hosts(struct weft_graph *graph, const bool *usable, struct placed *placed)
+{
+    const struct weft_fabric *fabric = graph->fabric;
+    size_t count = 0;
+    for (size_t h = 0; h < fabric->host_count; h++) {
+        graph->cluster_host[h] = fabric->hosts[h].mappable;
+        if (fabric->hosts[h].mappable && usable[h]) {
+            placed[count++] = (struct placed){fabric->hosts[h].name, (uint32_t)h};
+        }
+    }
+    return count;
+}
+
+static int number_hosts(struct weft_graph *graph, struct placed *placed, size_t count)
+{
+    const size_t total = graph->fabric->host_count;
+    qsort(placed, count, sizeof(*placed), compare_placed);
+    for (size_t h = 0; h < total; h++) {
+        graph->graph_host[h] = ID_NONE;
+    }
+    for (size_t n = 0; n < count; n++) {
+        graph->fabric_host[n] = placed[n].fabric_host;
+        graph->graph_host[placed[n].fabric_host] = (uint32_t)n;
+        graph->node_names[n] = weft_strdup(placed[n].name);
+        graph->node_count = n + 1;
+        if (graph->node_names[n] == NULL) {
+            return -ENOMEM;
+        }
+    }
+    graph->host_count = count;
+    for (size_t h = 0; h < total; h++) {
+        if (graph->graph_host[h] == ID_NONE) {
+            graph->fabric_host[graph->host_count] = (uint32_t)h;
+            graph->graph_host[h] = (uint32_t)graph->host_count++;
+        }
+    }
+    return 0;
+}
+
+static int add_hosts(struct weft_graph *graph, const struct weft_node *nodes, size_t node_count)
+{
+    const size_t hosts = graph->fabric->host_count;
+    const size_t most = nodes != NULL && node_count > hosts ? node_count : hosts;
+    weft_autofree struct placed *placed = weft_calloc(most, sizeof(*placed));
+    weft_autofree bool *usable = usable_hosts(graph);
+    graph->cluster_host = weft_calloc(hosts, sizeof(bool));
+    graph->fabric_host = weft_calloc(hosts, sizeof(*graph->fabric_host));
+    graph->graph_host = weft_calloc(hosts, sizeof(*graph->graph_host));
+    graph->node_names = weft_calloc(most, sizeof(char *));
+    if (placed == NULL || usable == NULL || graph->cluster_host == NULL ||
+        graph->fabric_host == NULL || graph->graph_host == NULL || graph->node_names == NULL) {
+        return -ENOMEM;
+    }
+    size_t count = 0;
+    if (nodes == NULL) {
+        count = place_hosts(graph, usable, placed);
+    } else if (place_nodes(graph, nodes, node_count, usable, placed, &count) < 0) {
+        return -ENOMEM;
+    }
+    return number_hosts(graph, placed, count);
+}
+
+/* ---- links ---- */
+
+/* A directed link between two numbered things. */
+struct arc {
+    uint32_t from;
+    uint32_t to;
+    uint32_t gbps;
+};
+
+enum which { PEERS, UPLINKS, HOSTS };
+
+/* The link as an arc of that adjacency, in the given direction; false if it has none there. */
+static bool arc_of(const struct weft_graph *graph, const struct weft_link *link, enum which which,
+                   bool reverse, struct arc *ret_arc)
+{
+    const struct weft_device *b = &graph->fabric->devices[link->b];
+    if (link->a >= graph->switch_count || graph->excluded_switch[link->a] || link->a == link->b) {
+        return false;
+    }
+    if (link->b < graph->switch_count) {
+        if (which != PEERS || graph->excluded_switch[link->b]) {
+            return false;
+        }
+        *ret_arc =
+            (struct arc){reverse ? link->b : link->a, reverse ? link->a : link->b, link->gbps};
+        return true;
+    }
+    if (which == PEERS || reverse || graph->excluded_device[link->b]) {
+        return false;
+    }
+    const uint32_t host = graph->graph_host[b->host];
+    *ret_arc = (struct arc){which == UPLINKS ? host : link->a, which == UPLINKS ? link->a : host,
+                            link->gbps};
+    return true;
+}
+
+static int compare_edge(const void *a, const void *b)
+{
+    const struct weft_edge *x = a;
+    const struct weft_edge *y = b;
+    return (x->to > y->to) - (x->to < y->to);
+}
+
+/* Sorts each row and sums its parallel links, in place. */
+static void merge_rows(struct weft_adjacency *adjacency, size_t count)
+{
+    size_t kept = 0;
+    size_t begin = 0;
+    for (size_t i = 0; i < count; i++) {
+        const size_t end = adjacency->start[i + 1];
+        qsort(&adjacency->edges[begin], end - begin, sizeof(struct weft_edge), compare_edge);
+        adjacency->start[i] = kept;
+        for (size_t e = begin; e < end; e++) {
+            const struct weft_edge edge = adjacency->edges[e];
+            if (kept > adjacency->start[i] && adjacency->edges[kept - 1].to == edge.to) {
+                adjacency->edges[kept - 1].count += edge.count;
+                adjacency->edges[kept - 1].weight += edge.weight;
+            } else {
+                adjacency->edges[kept++] = edge;
+            }
+        }
+        begin = end;
+    }
+    adjacency->start[count] = kept;
+}
+
+static int fill(const struct weft_graph *graph, enum which which, size_t count,
+                struct weft_adjacency *adjacency)
+{
+    const struct weft_fabric *fabric = graph->fabric;
+    adjacency->start = weft_calloc(count + 2, sizeof(*adjacency->start));
+    if (adjacency->start == NULL) {
+        return -ENOMEM;
+    }
+    struct arc arc = {0};
+    for (size_t l = 0; l < 2 * fabric->link_count; l++) {
+        if (arc_of(graph, &fabric->links[l / 2], which, (l & 1) != 0, &arc)) {
+            adjacency->start[arc.from + 2]++;
+        }
+    }
+    for (size_t i = 1; i <= count; i++) {
+        adjacency->start[i + 1] += adjacency->start[i];
+    }
+    adjacency->edges = weft_calloc(adjacency->start[count + 1], sizeof(*adjacency->edges));
+    if (adjacency->edges == NULL) {
+        return -ENOMEM;
+    }
+    for (size_t l = 0; l < 2 * fabric->link_count; l++) {
+        if (arc_of(graph, &fabric->links[l / 2], which, (l & 1) != 0, &arc)) {
+            adjacency->edges[adjacency->start[arc.from + 1]++] =
+                (struct weft_edge){.to = arc.to, .count = 1, .weight = arc.gbps};
+        }
+    }
+    merge_rows(adjacency, count);
+    return 0;
+}
+
+int weft_graph_build(const struct weft_fabric *fabric, const struct weft_node *nodes,
+                     size_t node_count, const struct weft_tree_options *options,
+                     struct weft_graph **ret_graph, struct weft_error *err)
+{
+    static const struct weft_tree_options none = {0};
+    weft_auto(weft_graph_free) struct weft_graph *graph = weft_calloc(1, sizeof(*graph));
+    if (graph == NULL) {
+        return weft_err_nomem(err);
+    }
+    graph->fabric = fabric;
+    graph->switch_count = fabric->switch_count;
+    options = options != NULL ? options : &none;
+    int rc = name_switches(graph);
+    rc = rc == 0 ? exclude(graph, options) : rc;
+    rc = rc == 0 ? add_hosts(graph, nodes, node_count) : rc;
+    if (rc == 0) {
+        exclude_adapters(graph);
+    }
+    rc = rc == 0 ? fill(graph, PEERS, graph->switch_count, &graph->peers) : rc;
+    rc = rc == 0 ? fill(graph, UPLINKS, graph->host_count, &graph->uplinks) : rc;
+    rc = rc == 0 ? fill(graph, HOSTS, graph->switch_count, &graph->hosts) : rc;
+    if (rc < 0) {
+        return weft_err_nomem(err);
+    }
+    if (graph->unplaced_count > 0) {
+        qsort(graph->unplaced, graph->unplaced_count, sizeof(char *), compare_strings);
+    }
+    *ret_graph = weft_steal(&graph);
+    return 0;
+}

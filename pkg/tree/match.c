@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which host of the fabric a cluster node is, by name: the full name first, then the part before
+ * the first dot where it is unique on both sides; upper and lower case are one. */
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "pkg/base/map.h"
+#include "pkg/fabric/fabric.h"
+#include "pkg/fabric/node.h"
+#include "pkg/tree/tree-internal.h"
+
+enum { NAME_MAX_LEN = 253 };
+
+/* Several things have this name. */
+#define SHARED SIZE_MAX
+
+/* Adds name (up to the first dot if short_form) -> value; a second value makes it SHARED. */
+static int put_folded(struct weft_map *map, const char *name, bool short_form, size_t value)
+{
+    char folded[NAME_MAX_LEN + 1];
+    size_t len = 0;
+    for (; name[len] != '\0' && len < NAME_MAX_LEN && !(short_form && name[len] == '.'); len++) {
+        folded[len] = (char)tolower((unsigned char)name[len]);
+    }
+    size_t before = value;
+    if (weft_map_get_n(map, folded, len, &before) && before != value) {
+        value = SHARED;
+    }
+    return weft_map_put_n(map, folded, len, value) < 0 ? -ENOMEM : 0;
+}
+
+static size_t get_folded(const struct weft_map *map, const char *name, bool short_form)
+{
+    char folded[NAME_MAX_LEN + 1];
+    size_t len = 0;
+    size_t value = SHARED;
+    for (; name[len] != '\0' && len < NAME_MAX_LEN && !(short_form && name[len] == '.'); len++) {
+        folded[len] = (char)tolower((unsigned char)name[len]);
+    }
+    return weft_map_get_n(map, folded, len, &value) ? value : SHARED;
+}
+
+static int index_hosts(const struct weft_fabric *fabric, struct weft_map *full,
+                       struct weft_map *shorts)
+{
+    for (size_t h = 0; h < fabric->host_count; h++) {
+        const struct weft_host *host = &fabric->hosts[h];
+        if (!host->mappable) {
+            continue;
+        }
+        if (put_folded(full, host->full_name, false, h) < 0 ||
+            put_folded(shorts, host->full_name, true, h) < 0) {
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}
+
+static int match_all(const struct weft_node *nodes, size_t node_count, struct weft_map *const *maps,
+                     bool *taken, uint32_t *host_of)
+{
+    struct weft_map *labels = maps[2];
+    for (size_t n = 0; n < node_count; n++) {
+        const size_t host = get_folded(maps[0], nodes[n].name, false);
+        host_of[n] = host != SHARED && !taken[host] ? (uint32_t)host : ID_NONE;
+        if (host_of[n] != ID_NONE) {
+            taken[host] = true;
+        }
+        if (put_folded(labels, nodes[n].name, true, n) < 0) {
+            return -ENOMEM;
+        }
+    }
+    for (size_t n = 0; n < node_count; n++) {
+        const size_t host = get_folded(maps[1], nodes[n].name, true);
+        if (host_of[n] == ID_NONE && host != SHARED && !taken[host] &&
+            get_folded(labels, nodes[n].name, true) != SHARED) {
+            host_of[n] = (uint32_t)host;
+            taken[host] = true;
+        }
+    }
+    return 0;
+}
+
+int weft_graph_match(const struct weft_fabric *fabric, const struct weft_node *nodes,
+                     size_t node_count, uint32_t *host_of)
+{
+    weft_auto(weft_map_free) struct weft_map *full = weft_map_new(WEFT_FABRIC_DEVICES_MAX);
+    weft_auto(weft_map_free) struct weft_map *shorts = weft_map_new(WEFT_FABRIC_DEVICES_MAX);
+    weft_auto(weft_map_free) struct weft_map *labels = weft_map_new(WEFT_FABRIC_DEVICES_MAX);
+    weft_autofree bool *taken = weft_calloc(fabric->host_count, sizeof(*taken));
+    struct weft_map *const maps[] = {full, shorts, labels};
+    if (full == NULL || shorts == NULL || labels == NULL || taken == NULL ||
+        index_hosts(fabric, full, shorts) < 0) {
+        return -ENOMEM;
+    }
+    return match_all(nodes, node_count, maps, taken, host_of);
+}
