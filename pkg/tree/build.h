@@ -46,13 +46,21 @@ struct weft_tree_source {
     const struct weft_label_levels *levels;
 };
 
-/* The tree of all sources together over the tiers of plan (tier 1 first; NULL with one source: the
- * source's own tiers). A tier of a node comes from the first source that knows it; where two
- * sources cross, the better one keeps its group whole and a finding says so. Errors as above, and
- * -EINVAL if a source has a tier that plan does not name. */
-int weft_tree_build(const struct weft_tree_source *sources, size_t source_count,
-                    const char *const *plan, size_t plan_count, const struct weft_node *nodes,
-                    size_t node_count, struct weft_tree **ret_tree, struct weft_error *err)
-    __attribute__((warn_unused_result));
+/* All that a tree is made from. */
+struct weft_tree_input {
+    const struct weft_tree_source *sources; /* best first */
+    size_t source_count;
+    const char *const *plan; /* names of the tiers, tier 1 first; NULL with one source: its own */
+    size_t plan_count;
+    const struct weft_node *nodes; /* NULL with fabrics only: every host with a usable name */
+    size_t node_count;
+};
+
+/* The tree of all sources together. A tier of a node comes from the first source that knows it;
+ * where groups of two sources cross, the better one's stays whole and a finding says so. A fabric
+ * with more tiers than the plan has names for loses the farthest, with a finding. Errors as above,
+ * and -EINVAL if a source has a tier that plan does not name or not in this order. */
+int weft_tree_build(const struct weft_tree_input *input, struct weft_tree **ret_tree,
+                    struct weft_error *err) __attribute__((warn_unused_result));
 
 #endif

@@ -10,6 +10,21 @@
  * it rather than a leaf. */
 enum { LOW_PERCENT = 25 };
 
+/* Counts host h for each pair of seeds that it is on. */
+static int share_host(const struct weft_graph *graph, const bool *seeds, size_t h,
+                      struct weft_pairs *pairs)
+{
+    const struct weft_edge *edges = graph->uplinks.edges;
+    const size_t end = graph->uplinks.start[h + 1];
+    int rc = 0;
+    for (size_t i = graph->uplinks.start[h]; i < end; i++) {
+        for (size_t j = i + 1; rc == 0 && seeds[edges[i].to] && j < end; j++) {
+            rc = seeds[edges[j].to] ? weft_pairs_add(pairs, edges[i].to, edges[j].to, 1) : 0;
+        }
+    }
+    return rc;
+}
+
 int weft_shape_glue_leaves(const struct weft_graph *graph, const bool *seeds, struct weft_union *u)
 {
     weft_auto(weft_pairs_done) struct weft_pairs pairs;
@@ -21,17 +36,10 @@ int weft_shape_glue_leaves(const struct weft_graph *graph, const bool *seeds, st
     for (size_t s = 0; s < graph->switch_count; s++) {
         size[s] = graph->hosts.start[s + 1] - graph->hosts.start[s];
     }
-    const struct weft_adjacency *up = &graph->uplinks;
     for (size_t h = 0; h < graph->host_count; h++) {
-        for (size_t i = up->start[h]; i < up->start[h + 1]; i++) {
-            for (size_t j = i + 1; seeds[up->edges[i].to] && j < up->start[h + 1]; j++) {
-                const int rc = seeds[up->edges[j].to]
-                                   ? weft_pairs_add(&pairs, up->edges[i].to, up->edges[j].to, 1)
-                                   : 0;
-                if (rc < 0) {
-                    return rc;
-                }
-            }
+        const int rc = share_host(graph, seeds, h, &pairs);
+        if (rc < 0) {
+            return rc;
         }
     }
     weft_pairs_glue(&pairs, size, u);

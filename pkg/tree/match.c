@@ -15,14 +15,22 @@ enum { NAME_MAX_LEN = 253 };
 /* Several things have this name. */
 #define SHARED SIZE_MAX
 
-/* Adds name (up to the first dot if short_form) -> value; a second value makes it SHARED. */
+/* The name in lower case, up to its first dot if short_form; its length. */
+static size_t fold(const char *name, bool short_form, char *folded)
+{
+    size_t len = 0;
+    while (len < NAME_MAX_LEN && name[len] != '\0' && !(short_form && name[len] == '.')) {
+        folded[len] = (char)tolower((unsigned char)name[len]);
+        len++;
+    }
+    return len;
+}
+
+/* Adds name -> value; a second value makes it SHARED. */
 static int put_folded(struct weft_map *map, const char *name, bool short_form, size_t value)
 {
-    char folded[NAME_MAX_LEN + 1];
-    size_t len = 0;
-    for (; name[len] != '\0' && len < NAME_MAX_LEN && !(short_form && name[len] == '.'); len++) {
-        folded[len] = (char)tolower((unsigned char)name[len]);
-    }
+    char folded[NAME_MAX_LEN];
+    const size_t len = fold(name, short_form, folded);
     size_t before = value;
     if (weft_map_get_n(map, folded, len, &before) && before != value) {
         value = SHARED;
@@ -32,13 +40,9 @@ static int put_folded(struct weft_map *map, const char *name, bool short_form, s
 
 static size_t get_folded(const struct weft_map *map, const char *name, bool short_form)
 {
-    char folded[NAME_MAX_LEN + 1];
-    size_t len = 0;
+    char folded[NAME_MAX_LEN];
     size_t value = SHARED;
-    for (; name[len] != '\0' && len < NAME_MAX_LEN && !(short_form && name[len] == '.'); len++) {
-        folded[len] = (char)tolower((unsigned char)name[len]);
-    }
-    return weft_map_get_n(map, folded, len, &value) ? value : SHARED;
+    return weft_map_get_n(map, folded, fold(name, short_form, folded), &value) ? value : SHARED;
 }
 
 static int index_hosts(const struct weft_fabric *fabric, struct weft_map *full,

@@ -51,22 +51,24 @@ static struct weft_shape *shape_new(const struct weft_graph *graph)
     return weft_steal(&shape);
 }
 
-/* Several linked leaf groups and no switch above any of them: a dragonfly's or torus' routers. */
+/* Three or more linked leaf groups and no switch above any of them: the routers of a dragonfly or
+ * torus. (Two are a pair of switches back to back.) */
 static bool is_flat(const struct weft_shape *shape)
 {
     const struct weft_graph *graph = shape->graph;
+    size_t groups = 0;
+    bool linked = false;
     if (shape->level_count != 1) {
         return false;
     }
     for (size_t i = 0; i < shape->reached; i++) {
         const uint32_t s = shape->by_level[i];
-        for (size_t e = graph->peers.start[s]; e < graph->peers.start[s + 1]; e++) {
-            if (shape->leaf[graph->peers.edges[e].to] != shape->leaf[s]) {
-                return true;
-            }
+        groups += shape->leaf[s] == s;
+        for (size_t e = graph->peers.start[s]; !linked && e < graph->peers.start[s + 1]; e++) {
+            linked = shape->leaf[graph->peers.edges[e].to] != shape->leaf[s];
         }
     }
-    return false;
+    return linked && groups > 2;
 }
 
 int weft_shape_build(const struct weft_graph *graph, struct weft_shape **ret_shape,

@@ -101,23 +101,31 @@ struct range {
     size_t count;
 };
 
+/* Each pair of the first count items in scratch shares one connector more. */
+static int share_one(const struct climb *c, size_t count, struct weft_pairs *pairs)
+{
+    int rc = 0;
+    for (size_t x = 0; x < count; x++) {
+        for (size_t y = x + 1; rc == 0 && y < count; y++) {
+            rc = weft_pairs_add(pairs, c->scratch[x].item, c->scratch[y].item, 1);
+        }
+    }
+    return rc;
+}
+
 /* Connectors of this level: what they share, and how many each item has. */
 static int share_connectors(struct climb *c, struct range level, struct weft_pairs *pairs)
 {
-    for (size_t i = 0; i < level.count; i++) {
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < level.count; i++) {
         const size_t count = items_below(c, level.items[i], true);
         c->joins[level.items[i]] = count >= 2;
         for (size_t x = 0; x < count; x++) {
             note(c, &c->scratch[x]);
-            for (size_t y = x + 1; y < count; y++) {
-                const int rc = weft_pairs_add(pairs, c->scratch[x].item, c->scratch[y].item, 1);
-                if (rc < 0) {
-                    return rc;
-                }
-            }
         }
+        rc = share_one(c, count, pairs);
     }
-    return 0;
+    return rc;
 }
 
 /* Links between switches of the level below in different items. */
