@@ -127,10 +127,10 @@ static int read_ids(const struct weft_machine *m, const char *option, const char
         }
         rc = add_device(list, device);
     }
-    if (rc < 0) {
+    if (rc == -EFBIG) {
         return weft_err_set(err, rc, WEFT_ERR_CONFIG, "%s: too many ids", option);
     }
-    return 0;
+    return rc < 0 ? weft_err_nomem(err) : 0;
 }
 
 static int choose(const struct weft_machine *m, const struct weft_request *request, bool json,
@@ -173,7 +173,8 @@ static int run(const struct options *o, const struct weft_machine *m, struct wef
     const char *required_text = o->required != NULL ? o->required : "";
     if (read_ids(m, "--available", o->available, &available, &error) < 0 ||
         read_ids(m, "--required", required_text, &required, &error) < 0) {
-        return weft_ctl_wrong_use(err, "alloc", error.message);
+        return error.code == -ENOMEM ? weft_ctl_fail(err, "alloc", error.message)
+                                     : weft_ctl_wrong_use(err, "alloc", error.message);
     }
     request->available = available.devices;
     request->available_count = available.count;

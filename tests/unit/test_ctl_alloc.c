@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weftctl alloc from its arguments to its two outputs. */
+#include <stdio.h>
+
+#include "ctl/ctl.h"
+#include "pkg/json/json.h"
+#include "tests/unit/unit.h"
+
+enum { ARGS_MAX = 16 };
+
+struct result {
+    int status;
+    char *out, *err;
+};
+
+static void result_done(struct result *r)
+{
+    free(r->out);
+    free(r->err);
+}
+WEFT_DEFINE_AUTO_VALUE(struct result, result_done)
+
+/* Runs "alloc" with the words of args ("--available=" and a blank give an empty value). */
+static struct result run(const char *args)
+{
+    struct result r = {.status = -1};
+    char words[512];
+    char verb[] = "alloc";
+    char *argv[ARGS_MAX] = {verb};
+    int argc = 1;
+    size_t out_len = 0;
+    size_t err_len = 0;
+    char *save = NULL;
+    (void)snprintf(words, sizeof(words), "%s", args);
+    for (char *w = strtok_r(words, " ", &save); w != NULL; w = strtok_r(NULL, " ", &save)) {
+        argv[argc++] = w;
+    }
+    FILE *out = open_memstream(&r.out, &out_len);
+    FILE *err = open_memstream(&r.err, &err_len);
+    if (out != NULL && err != NULL) {
+        r.status = weft_ctl_alloc_to(argc, argv, out, err);
+    }
+    if (out != NULL) {
+        (void)fclose(out);
+    }
+    if (err != NULL) {
+        (void)fclose(err);
+    }
+    return r;
+}
+
+#define PAIRS "--machine tests/fixtures/machine/pairs8.json "
+#define PCIE "--machine tests/fixtures/machine/pcie8.txt "
+
+/* Case A of test_allocator.c, in the promised form: keys, order, null for no tier. */
+static void json_output(void)
+{
+    weft_auto(result_done) struct result r = run(PCIE "--size 3 --available 0,1,2,3,4 -o json");
+    CHECK_INT(r.status, 0);
+    CHECK_STR(r.err, "");
+    /* components 3; NODE is tier 4; {2,3} and {0..3} broken, 3 left in both; 1 + 4 + 4 */
+    CHECK_STR(r.out, "{\"devices\":[\"GPU0\",\"GPU1\",\"GPU2\"],\"indices\":[0,1,2],\"exact\":true,"
+                     "\"objective\":{\"components\":3,\"min_cut_mbps\":0,\"worst_tier\":4,"
+                     "\"sockets\":1,\"numa_nodes\":1,\"broken_groups\":2,\"leftover\":2,"
+                     "\"nic_near\":0,\"nic_distinct\":0,\"bandwidth_mbps\":0,\"tier_sum\":9}}\n");
+
+    weft_auto(result_done) struct result pair = run(PAIRS "--size 2 --output=json");
+    weft_auto(weft_json_free) struct weft_json *doc = NULL;
+    struct weft_error err = {0};
+    CHECK_INT(weft_json_parse(pair.out, strlen(pair.out), "out", &doc, &err), 0);
+    const struct weft_json *o = weft_json_get(doc, "objective");
+    CHECK_INT(weft_json_type(weft_json_get(o, "worst_tier")), WEFT_JSON_NULL);
+    CHECK_INT(weft_json_int(weft_json_get(o, "min_cut_mbps"), -1), 300000);
+    CHECK_INT(weft_json_int(weft_json_at(weft_json_get(doc, "indices"), 1), -1), 2);
+    CHECK_STR(weft_json_string(weft_json_at(weft_json_get(doc, "devices"), 0)),
+              "GPU-b9f245aa-bf72-44af-a9e6-8a70a1ed4ddb");
+}
+
+/* Ids, indices and GPU<n> may be mixed. */
+static void ids_in_any_form(void)
+{
+    weft_auto(result_done) struct result r =
+        run(PAIRS "--size 2 -o json --required 3 "
+                  "--available GPU-165d8c16-7e62-44b4-a73d-40b9b6bb04dd,GPU3,4,5");
+    CHECK_INT(r.status, 0);
+    CHECK_CONTAINS(r.out, "\"indices\":[1,3]");
+    weft_auto(result_done) struct result none = run(PAIRS "--size 2 -o json --available=");
+    CHECK_INT(none.status, 0);
+    CHECK_CONTAINS(none.out, "{\"devices\":[],\"indices\":[],\"exact\":true");
+    CHECK_CONTAINS(none.out, "\"worst_tier\":null");
+}
+
+static void table_output(void)
+{
+    weft_auto(result_done) struct result r =
+        run("--machine tests/fixtures/machine/hgx-h100-8.json --size 2 --available 1,4,5,6,7");
+    CHECK_INT(r.status, 0);
+    CHECK_CONTAINS(r.out, "2 of 5 available devices, policy performance\n");
+    CHECK_CONTAINS(r.out, "INDEX  ID ");
+    CHECK_CONTAINS(r.out, "0000:9d:00.0  1     1       mlx5_4 PIX, mlx5_5 PXB\n");
+    CHECK_CONTAINS(r.out, "narrowest cut carries 450.0 GB/s\n");
+    CHECK_CONTAINS(r.out, "no pair is without a direct link\n");
+    CHECK_CONTAINS(r.out, "1 socket, 1 NUMA node\n");
+    CHECK_CONTAINS(r.out, "2 devices with a NIC behind the same switches, 2 such NICs\n");
+
+    weft_auto(result_done) struct result all = run(PCIE "--size 9 --available 0,5 --policy packed");
+    CHECK_INT(all.status, 0);
+    CHECK_CONTAINS(all.out, "2 of 2 available devices, policy packed\n");
+    CHECK_CONTAINS(all.out, "no choice: these are all that is available\n");
+
+    weft_auto(result_done) struct result apart = run(PCIE "--size 2 --available 0,2,5 -o table");
+    CHECK_CONTAINS(apart.out, "direct links leave 2 separate parts\n");
+    CHECK_CONTAINS(apart.out, "the farthest pair without a direct link is at NODE\n");
+    weft_auto(result_done) struct result nothing = run(PCIE "--size 0");
+    CHECK_STR(nothing.out, "0 of 8 available devices, policy performance\n");
+    CHECK_INT(nothing.status, 0);
+}
+
+struct bad {
+    const char *args, *message;
+    int status;
+};
+
+static void wrong_use_is_one_line(void)
+{
+    static const struct bad cases[] = {
+        {"--size 2", "--machine FILE is needed", 2},
+        {PCIE, "--size K is needed", 2},
+        {PCIE "--size two", "--size is a number, not \"two\"", 2},
+        {PCIE "--size 1.5", "--size is a number", 2},
+        {PCIE "--size", "--size needs a value", 2},
+        {PCIE "--size 2 --size 3", "--size may be given 1 time;", 2},
+        {PCIE "--sizes 2", "unknown option \"--sizes\"", 2},
+        {PCIE "--size 2 tree", "unknown argument \"tree\"", 2},
+        {PCIE "--size 2 --policy fast", "--policy is performance or packed, not \"fast\"", 2},
+        {PCIE "--size 2 -o yaml", "-o is table or json, not \"yaml\"", 2},
+        {PCIE "--size 2 --available 0,9",
+         "--available: no device \"9\" in tests/fixtures/machine/pcie8.txt; there are indices "
+         "0,1,2,3,4,5,6,7 (id GPU0, ...)",
+         2},
+        {PCIE "--size 2 --available 0,,1", "no device \"\"", 2},
+        {PCIE "--size 2 --required GPU-x", "--required: no device \"GPU-x\"", 2},
+        {"--machine tests/fixtures/machine/none.txt --size 2", "No such file", 1},
+        {"--machine tests/unit/unit.h --size 2", "neither weft's machine JSON nor", 1},
+    };
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(cases); i++) {
+        weft_auto(result_done) struct result r = run(cases[i].args);
+        CHECK_INT(r.status, cases[i].status);
+        CHECK_STR(r.out, "");
+        CHECK_CONTAINS(r.err, cases[i].message);
+        const char *newline = strchr(r.err, '\n');
+        CHECK(newline != NULL && newline[1] == '\0');
+        CHECK(cases[i].status != 2 || strstr(r.err, "; see weftctl help alloc\n") != NULL);
+    }
+}
+
+static void failing_allocations(void)
+{
+    bool done = false;
+    for (uint64_t nth = 1; !done && nth < 500; nth++) {
+        (void)weft_mem_fail_after(nth);
+        weft_auto(result_done) struct result r = run(PCIE "--size 3 --available 0,1,2,3,4 -o json");
+        (void)weft_mem_fail_after(0);
+        done = r.status == 0;
+        CHECK(done || (r.status == 1 && r.out[0] == '\0'));
+    }
+    CHECK(done);
+}
+
+WEFT_SUITE(ctl_alloc, {"JSON output", json_output}, {"ids in any form", ids_in_any_form},
+           {"table output", table_output}, {"wrong use is one line", wrong_use_is_one_line},
+           {"failing allocations", failing_allocations})
