@@ -4,7 +4,7 @@
 #ifndef WEFT_HYPERNODE_LAYOUT_INTERNAL_H
 #define WEFT_HYPERNODE_LAYOUT_INTERNAL_H
 
-#include "pkg/hypernode/findings.h"
+#include "pkg/tree/findings.h"
 #include "pkg/hypernode/layout.h"
 
 /* A HyperNode to be: a group of the tree, a copy of one on another tier, or one node alone. */

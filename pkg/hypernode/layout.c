@@ -174,8 +174,8 @@ static int make_layout(struct weft_lwork *w, struct weft_layout *l)
     rc = rc == 0 ? copy_names(w->options->tiers, w->tiers, &l->tier_names, &l->tier_count) : rc;
     rc = rc == 0 ? make_places(w, l) : rc;
     weft_findings_sort(&w->findings);
-    l->findings = w->findings.v;
-    l->finding_count = w->findings.n;
+    l->findings = w->findings.items;
+    l->finding_count = w->findings.count;
     w->findings = (struct weft_findings){0};
     return rc;
 }
@@ -240,7 +240,7 @@ void weft_layout_done(struct weft_layout *layout)
     if (layout == NULL) {
         return;
     }
-    struct weft_findings findings = {.v = layout->findings, .n = layout->finding_count};
+    struct weft_findings findings = {.items = layout->findings, .count = layout->finding_count};
     weft_findings_done(&findings);
     names_free(layout->tier_names, layout->tier_count);
     names_free(layout->nodes, layout->node_count);

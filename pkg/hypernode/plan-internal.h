@@ -4,7 +4,7 @@
 #ifndef WEFT_HYPERNODE_PLAN_INTERNAL_H
 #define WEFT_HYPERNODE_PLAN_INTERNAL_H
 
-#include "pkg/hypernode/findings.h"
+#include "pkg/tree/findings.h"
 #include "pkg/hypernode/model-internal.h"
 #include "pkg/hypernode/plan.h"
 

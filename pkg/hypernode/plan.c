@@ -207,8 +207,8 @@ int weft_plan_build(const struct weft_hypernode_set *current,
         return rc;
     }
     weft_findings_sort(&w.findings);
-    plan.findings = w.findings.v;
-    plan.finding_count = w.findings.n;
+    plan.findings = w.findings.items;
+    plan.finding_count = w.findings.count;
     w.findings = (struct weft_findings){0};
     *ret_plan = plan;
     plan = (struct weft_plan){0};
@@ -229,7 +229,7 @@ void weft_plan_done(struct weft_plan *plan)
         weft_free(plan->held_nodes[i]);
     }
     weft_free(plan->held_nodes);
-    struct weft_findings findings = {.v = plan->findings, .n = plan->finding_count};
+    struct weft_findings findings = {.items = plan->findings, .count = plan->finding_count};
     weft_findings_done(&findings);
     *plan = (struct weft_plan){0};
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of findings, while it is collected. */
+#include "pkg/tree/findings.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +10,6 @@
 
 #include "pkg/base/str.h"
 #include "pkg/tree/tree-internal.h"
-#include "pkg/tree/tree.h"
 
 enum { DETAIL_MAX = 4096 };
 
@@ -26,7 +27,7 @@ int weft_findings_add(struct weft_findings *findings, const char *kind, const ch
 {
     void *list = findings->items;
     const int rc = weft_array_reserve(&list, &findings->cap, findings->count + 1,
-                                      sizeof(*findings->items), FINDINGS_MAX);
+                                      sizeof(*findings->items), WEFT_FINDINGS_MAX);
     findings->items = list;
     if (rc < 0) {
         return rc == -EFBIG ? 0 : rc;
@@ -55,11 +56,26 @@ static int compare_finding(const void *a, const void *b)
     return subject != 0 ? subject : strcmp(x->detail, y->detail);
 }
 
+void weft_findings_sort(struct weft_findings *findings)
+{
+    if (findings->count < 2) {
+        return;
+    }
+    qsort(findings->items, findings->count, sizeof(*findings->items), compare_finding);
+    size_t kept = 1;
+    for (size_t i = 1; i < findings->count; i++) {
+        if (compare_finding(&findings->items[i], &findings->items[kept - 1]) == 0) {
+            weft_finding_done(&findings->items[i]);
+        } else {
+            findings->items[kept++] = findings->items[i];
+        }
+    }
+    findings->count = kept;
+}
+
 void weft_findings_give(struct weft_findings *findings, struct weft_tree *tree)
 {
-    if (findings->count > 0) {
-        qsort(findings->items, findings->count, sizeof(*findings->items), compare_finding);
-    }
+    weft_findings_sort(findings);
     tree->findings = findings->items;
     tree->finding_count = findings->count;
     *findings = (struct weft_findings){0};

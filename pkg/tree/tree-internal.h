@@ -11,6 +11,7 @@
 #include "pkg/base/error.h"
 #include "pkg/base/idmap.h"
 #include "pkg/base/mem.h"
+#include "pkg/tree/findings.h"
 
 struct weft_fabric;
 struct weft_finding;
@@ -24,7 +25,6 @@ struct weft_tree_tier;
 enum {
     /* partitions that differ; real fabrics have up to 5 */
     TIERS_MAX = 32,
-    FINDINGS_MAX = 10000,
     /* pairs of items that share something: 2,048 units of 8 leaves give 60,000 */
     PAIRS_MAX = 1 << 23,
 };
@@ -160,19 +160,7 @@ void weft_tree_link_parents(struct weft_tree *tree);
 int weft_common_name(char *const *names, size_t count, char **ret_name)
     __attribute__((warn_unused_result));
 
-struct weft_findings {
-    struct weft_finding *items;
-    size_t count;
-    size_t cap;
-};
-
-void weft_findings_done(struct weft_findings *findings);
-WEFT_DEFINE_AUTO_VALUE(struct weft_findings, weft_findings_done)
-/* Adds one; silently none over FINDINGS_MAX. 0 or -ENOMEM. */
-int weft_findings_add(struct weft_findings *findings, const char *kind, const char *subject,
-                      const char *format, ...)
-    __attribute__((format(printf, 4, 5), warn_unused_result));
-/* Sorts and hands them to the tree. */
+/* Sorts the findings and hands them to the tree. */
 void weft_findings_give(struct weft_findings *findings, struct weft_tree *tree);
 /* What the shape and the fabric show (finding-*.c); tree is the emitted tree, for group names. */
 int weft_find_fabric(const struct weft_shape *shape, const struct weft_tree *tree,
