@@ -9,6 +9,8 @@
 static const struct weft_ctl_verb verbs[] = {
     {"alloc", "which devices of a machine a request should get, and why", weft_ctl_alloc_help,
      weft_ctl_alloc},
+    {"tree", "which nodes are close to which, from fabric dumps and node labels, and what is odd",
+     weft_ctl_tree_help, weft_ctl_tree},
 };
 enum { VERB_COUNT = sizeof(verbs) / sizeof(verbs[0]) };
 
