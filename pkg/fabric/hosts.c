@@ -44,7 +44,7 @@ bool weft_desc_split(const char *desc, struct weft_str *ret_host, struct weft_st
 
 static struct weft_str first_label(struct weft_str name)
 {
-    const char *dot = memchr(name.data, '.', name.len);
+    const char *dot = name.len > 0 ? memchr(name.data, '.', name.len) : NULL;
     return dot != NULL ? (struct weft_str){name.data, (size_t)(dot - name.data)} : name;
 }
 
