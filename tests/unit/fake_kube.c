@@ -270,6 +270,11 @@ int fake_kube_port(const struct fake_kube *fake)
     return fake->port;
 }
 
+void fake_kube_lock(struct fake_kube *fake, bool take)
+{
+    (void)(take ? pthread_mutex_lock(&fake->lock) : pthread_mutex_unlock(&fake->lock));
+}
+
 void fake_kube_stop(struct fake_kube *fake)
 {
     if (fake == NULL) {

@@ -49,6 +49,8 @@ typedef void (*fake_handler)(void *data, const struct fake_request *request,
 /* tls NULL: plain HTTP. Takes tls over. port 0: any. */
 struct fake_kube *fake_kube_start(SSL_CTX *tls, int port, fake_handler handler, void *data);
 int fake_kube_port(const struct fake_kube *fake);
+/* Takes or gives back the lock that handlers run under, to change what they see. */
+void fake_kube_lock(struct fake_kube *fake, bool take);
 /* Closes all connections and joins all threads. */
 void fake_kube_stop(struct fake_kube *fake);
 
