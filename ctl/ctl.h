@@ -24,10 +24,13 @@ int weft_ctl_alloc(int argc, char **argv);
 int weft_ctl_tree(int argc, char **argv);
 extern const char weft_ctl_alloc_help[];
 extern const char weft_ctl_tree_help[];
+int weft_ctl_lint(int argc, char **argv);
+extern const char weft_ctl_lint_help[];
 
 /* The verbs with other streams, for tests. */
 int weft_ctl_alloc_to(int argc, char **argv, FILE *out, FILE *err);
 int weft_ctl_tree_to(int argc, char **argv, FILE *out, FILE *err);
+int weft_ctl_lint_to(int argc, char **argv, FILE *out, FILE *err);
 
 /* An option that takes a value. values has room for max of them (1 for an option that may stand
  * once); count says how many were given. */

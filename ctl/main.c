@@ -11,6 +11,7 @@ static const struct weft_ctl_verb verbs[] = {
      weft_ctl_alloc},
     {"tree", "which nodes are close to which, from fabric dumps and node labels, and what is odd",
      weft_ctl_tree_help, weft_ctl_tree},
+    {"lint", "what is wrong or unwise in HyperNodes", weft_ctl_lint_help, weft_ctl_lint},
 };
 enum { VERB_COUNT = sizeof(verbs) / sizeof(verbs[0]) };
 

@@ -16,14 +16,15 @@ enum weft_lint_severity {
     WEFT_LINT_SEVERITY_COUNT
 };
 
-/* kinds: "two-parents", "cycle", "missing-child", "tier-order", "tier-zero", "empty", "duplicate-
- * member", "node-twice", "selector", "hypernode-selector", "long-name", "bad-name", "mixed-depth",
- * "tier-name-clash", "tier-gap", "no-tier-name", "no-lowest-tier", "too-large", "terminating" */
+/* kinds: "bad-name", "cycle", "empty", "missing-child", "selector", "too-large", "two-parents"
+ * (errors), "hypernode-selector", "long-name", "mixed-depth", "node-twice", "tier-name-clash",
+ * "tier-order", "tier-zero" (warnings), "no-tier-name", "terminating", "tier-gap" (notes);
+ * "selector" is an error, a warning or a note by what it selects with. */
 struct weft_lint_finding {
     enum weft_lint_severity severity;
     const char *kind; /* static */
-    char *object;     /* HyperNode it is about; for node-twice and mixed-depth the node */
-    char *text;       /* one sentence */
+    char *object; /* HyperNode it is about; for node-twice the node, for the tier kinds the tier */
+    char *text;   /* one sentence */
 };
 
 struct weft_lint {
