@@ -295,9 +295,9 @@ bool weft_utf8_valid(const char *bytes, size_t len)
     return true;
 }
 
-static bool dns_label(const char *s, size_t len)
+static bool dns_label(const char *s, size_t len, size_t max)
 {
-    if (len == 0 || len > 63 || s[0] == '-' || s[len - 1] == '-') {
+    if (len == 0 || len > max || s[0] == '-' || s[len - 1] == '-') {
         return false;
     }
     for (size_t i = 0; i < len; i++) {
@@ -310,7 +310,7 @@ static bool dns_label(const char *s, size_t len)
 
 bool weft_dns_label_valid(const char *text)
 {
-    return dns_label(text, strlen(text));
+    return dns_label(text, strlen(text), 63);
 }
 
 bool weft_dns_subdomain_valid(const char *text)
@@ -321,7 +321,7 @@ bool weft_dns_subdomain_valid(const char *text)
     }
     struct weft_str label;
     while (weft_str_split(&rest, '.', &label)) {
-        if (!dns_label(label.data, label.len)) {
+        if (!dns_label(label.data, label.len, 253)) {
             return false;
         }
     }

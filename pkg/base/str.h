@@ -55,7 +55,8 @@ uint64_t weft_hash64(uint64_t seed, const void *bytes, size_t len);
 bool weft_utf8_valid(const char *bytes, size_t len);
 /* RFC 1123 label: 1..63 of [a-z0-9-], alphanumeric at both ends. */
 bool weft_dns_label_valid(const char *text);
-/* RFC 1123 subdomain: labels joined by dots, at most 253 bytes. */
+/* RFC 1123 subdomain as Kubernetes checks it (IsDNS1123Subdomain): labels joined by dots, at most
+ * 253 bytes in all; a label may be longer than 63. */
 bool weft_dns_subdomain_valid(const char *text);
 
 #endif

@@ -91,6 +91,11 @@ static void test_text_checks(void)
     CHECK(!weft_dns_label_valid(""));
     CHECK(weft_dns_subdomain_valid("ip-10-0-0-1.ec2.internal"));
     CHECK(!weft_dns_subdomain_valid("a..b"));
+    CHECK(weft_dns_subdomain_valid(/* 64 characters: no label, but a node may be called so */
+                                   "a-node-with-a-name-of-exactly-sixty-four-characters-"
+                                   "0123456789ab"));
+    CHECK(
+        !weft_dns_label_valid("a-node-with-a-name-of-exactly-sixty-four-characters-0123456789ab"));
     /* FNV-1a of "" is the seed; the mix is murmur3's: known value of fmix64(0xcbf29ce484222325),
      * computed with Python integers */
     CHECK(weft_hash64(WEFT_HASH_SEED, "", 0) == UINT64_C(0xefd01f60ba992926));
