@@ -98,6 +98,7 @@ struct weft_eval {
     uint64_t *required;        /* M, bitset */
     uint16_t *group_available; /* |g & A| by group */
     bool *group_intact;
+    bool cut_pending; /* the candidate's entry 2 is a bound that ties with the best */
     bool skip_cut; /* entry 2 by its upper bound, the smallest degree: sizes where cuts cost much */
 
     /* the candidate */

@@ -6,6 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
+/* Sets below this size get their cut as fast as a bound by groups. */
+enum { GROUP_BOUND_MIN = 12 };
+
 /* ---- set-up ---- */
 
 /* Hands out aligned pieces of the arena; with base NULL it only adds up the sizes. */
@@ -166,6 +169,62 @@ static int compare_u64(uint64_t a, uint64_t b)
     return (a > b) - (a < b);
 }
 
+/* The cut along each group that divides the set is an upper bound, too: where islands hang together
+ * by weak links only, it is far below the smallest degree. Stops at the first below enough. */
+static uint64_t group_cut_bound(struct weft_eval *e, uint64_t high, uint64_t enough)
+{
+    const struct weft_allocator *a = e->a;
+    for (size_t g = 0; g < a->group_count && high >= enough; g++) {
+        const uint64_t *group = &a->groups[g * a->words];
+        uint64_t cut = 0;
+        size_t inside = 0;
+        for (size_t i = 0; i < e->count && cut < high; i++) {
+            if (!weft_bit_get(group, e->members[i])) {
+                continue;
+            }
+            inside++;
+            const uint64_t *row = &a->b[(size_t)e->members[i] * a->n];
+            for (size_t j = 0; j < e->count; j++) {
+                cut += weft_bit_get(group, e->members[j]) ? 0 : row[e->members[j]];
+            }
+        }
+        e->work += e->count * (inside + 1);
+        /* a cut of nothing is a group that holds all or none of the set */
+        high = cut > 0 && cut < high ? cut : high;
+    }
+    return high;
+}
+
+static uint64_t exact_cut(struct weft_eval *e)
+{
+    e->work += e->count * e->count * e->count;
+    return weft_min_cut(e->a, e->members, e->count, e->cut_scratch);
+}
+
+/* Entry 2 of a connected set. Where its bound only ties with the best, the exact cut waits until
+ * the later entries say whether it matters (e->cut_pending). */
+static int compare_cuts(struct weft_eval *e, const struct weft_objective *best,
+                        struct weft_objective *o)
+{
+    const uint64_t enough = best != NULL ? best->min_cut_mbps : 0;
+    uint64_t low = 0;
+    uint64_t high = 0;
+    cut_bounds(e, &low, &high);
+    e->work += e->count * e->count;
+    if (low < high && high >= enough && e->count >= GROUP_BOUND_MIN && !e->skip_cut) {
+        high = group_cut_bound(e, high, enough);
+    }
+    if (high < enough) {
+        return 1;
+    }
+    o->min_cut_mbps = high;
+    if (low < high && !e->skip_cut) {
+        e->cut_pending = best != NULL && high == enough;
+        o->min_cut_mbps = e->cut_pending ? high : exact_cut(e);
+    }
+    return best != NULL ? compare_u64(enough, o->min_cut_mbps) : 0;
+}
+
 /* Entries 1 and 2. best may be NULL; the result is as of strcmp, negative if the candidate is
  * better, and when it is positive the rest of o may be missing. */
 static int stage_links(struct weft_eval *e, const struct weft_objective *best,
@@ -174,23 +233,12 @@ static int stage_links(struct weft_eval *e, const struct weft_objective *best,
     o->components = count_components(e);
     o->min_cut_mbps = 0;
     e->work += 8 * e->count * e->a->words;
-    int order = best != NULL ? compare_u64(o->components, best->components) : 0;
+    const int order = best != NULL ? compare_u64(o->components, best->components) : 0;
     if (order > 0 || o->components != 1 || e->count < 2) {
         return order;
     }
-    uint64_t low = 0;
-    uint64_t high = 0;
-    cut_bounds(e, &low, &high);
-    e->work += e->count * e->count;
-    if (order == 0 && best != NULL && high < best->min_cut_mbps) {
-        return 1;
-    }
-    o->min_cut_mbps = high;
-    if (low < high && !e->skip_cut) {
-        o->min_cut_mbps = weft_min_cut(e->a, e->members, e->count, e->cut_scratch);
-        e->work += e->count * e->count * e->count;
-    }
-    return order != 0 || best == NULL ? order : compare_u64(best->min_cut_mbps, o->min_cut_mbps);
+    const int cuts = compare_cuts(e, order == 0 ? best : NULL, o);
+    return order != 0 ? order : cuts;
 }
 
 static int worst_unlinked(const struct weft_eval *e)
@@ -344,6 +392,7 @@ bool weft_eval_try(struct weft_eval *e)
 {
     struct weft_objective o = {0};
     int order = 0;
+    e->cut_pending = false;
     for (size_t s = 0; s < STAGE_COUNT; s++) {
         const bool undecided = e->have_best && order == 0;
         const int stage = stages[e->policy][s](e, undecided ? &e->best : NULL, &o);
@@ -354,6 +403,9 @@ bool weft_eval_try(struct weft_eval *e)
     }
     if (e->have_best && order == 0 && compare_sets(e->a, e->set, e->best_set) >= 0) {
         return false;
+    }
+    if (e->cut_pending && exact_cut(e) < o.min_cut_mbps) {
+        return false; /* no tie at entry 2 after all */
     }
     e->have_best = true;
     e->best = o;

@@ -264,7 +264,12 @@ static bool check_request(uint64_t *s, const struct oracle_machine *m,
     struct oracle_request r = {.available = all, .packed = chance(s, 35)};
     r.available = chance(s, 30) ? all : (uint32_t)weft_random(s) & all;
     r.required = chance(s, 60) ? 0 : (uint32_t)(weft_random(s) & weft_random(s)) & all;
-    r.size = m->n <= 12 ? below(s, m->n + 3) - 1 : 1 + below(s, 5);
+    if (m->n <= 12) {
+        r.size = below(s, m->n + 3) - 1;
+    } else {
+        r.available = m->n > 16 ? r.available : all;
+        r.size = m->n > 16 ? 1 + below(s, 5) : 12 + below(s, m->n - 12);
+    }
     struct oracle_answer want;
     oracle_pick(m, &r, &want);
 
@@ -333,5 +338,14 @@ static void agrees_above_sixteen_devices(void)
     }
 }
 
+/* Large sets, where the search bounds a cut by groups first and computes it late. */
+static void agrees_on_large_sets(void)
+{
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        check_machine(seed * 15485863, 13 + (int)(seed % 2), 2);
+    }
+}
+
 WEFT_SUITE(allocator_random, {"3,000 requests agree with brute force", agrees_with_brute_force},
-           {"40 requests above 16 devices agree", agrees_above_sixteen_devices})
+           {"40 requests above 16 devices agree", agrees_above_sixteen_devices},
+           {"120 requests for 12 or 13 devices agree", agrees_on_large_sets})
