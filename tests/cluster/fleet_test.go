@@ -38,6 +38,9 @@ sources:
 debounce: {quiet: 200ms, max: 1s}
 `
 
+// freeConfig is the same without brakes: for tests that change more at a time than an outage does.
+const freeConfig = quickConfig + "brakes: {lost: 100%, moved: 100%, minNodes: 8}\n"
+
 // fleet is the Nodes of a control plane as the test made them, and with that what their HyperNodes
 // must be.
 type fleet struct {
