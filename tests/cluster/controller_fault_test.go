@@ -164,12 +164,12 @@ func TestControllerFaults(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if r.URL.Query().Get("watch") != "" {
-			return bed.Fault{Life: time.Duration(200+random.IntN(3000)) * time.Millisecond}
+			return bed.Fault{Life: time.Duration(1+random.IntN(10)) * time.Second}
 		}
 		if strings.HasPrefix(r.URL.Path, "/apis/coordination.k8s.io/") {
 			return bed.Fault{}
 		}
-		switch random.IntN(12) {
+		switch random.IntN(40) {
 		case 0:
 			return bed.Fault{Status: http.StatusInternalServerError}
 		case 1:
