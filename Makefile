@@ -174,12 +174,22 @@ check-long: ## check in release, ASan+UBSan and TSan builds, plus the fuzz smoke
 
 # clang's libFuzzer; FUZZ_SECONDS each. The corpora are committed in tests/fuzz/corpus/<name>.
 FUZZ_SECONDS ?= 20
-FUZZ_FLAGS := -std=gnu17 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
-FUZZ_LIB_SRC := $(filter-out pkg/rpc/% pkg/kube/% pkg/loop/%,$(PKG_SRC))
-$(BUILD)/fuzz/%: tests/fuzz/%.c $(FUZZ_LIB_SRC) $(HEADERS) $(PB_SRC)
+FUZZ_FLAGS := -std=gnu17 -O1 -g -ffunction-sections -fsanitize=address,undefined -fno-sanitize-recover=undefined
+FUZZ_OBJ := $(PKG_SRC:%.c=$(BUILD)/fuzzobj/%.o) $(PROTOS:pkg/pb/%.proto=$(BUILD)/fuzzobj/gen/%.o)
+$(BUILD)/fuzzobj/%.o: %.c | $(PB_SRC:.c=.h)
+	@mkdir -p $(@D)
+	$(call say,FUZZCC,$<)
+	$(Q)clang-14 $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+$(BUILD)/fuzzobj/gen/%.o: $(BUILD)/gen/%.pb-c.c
+	@mkdir -p $(@D)
+	$(Q)clang-14 $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+$(BUILD)/fuzzobj/libweft.a: $(FUZZ_OBJ)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+# from the archive only what a target needs: none needs gRPC
+$(BUILD)/fuzz/%: $(BUILD)/fuzzobj/tests/fuzz/%.o $(BUILD)/fuzzobj/libweft.a
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$@)
-	$(Q)clang-14 $(CPPFLAGS) $(FUZZ_FLAGS) -ffunction-sections -Wl,--gc-sections -o $@ $< $(FUZZ_LIB_SRC) $(PB_SRC) -lprotobuf-c -lyaml -lcjson -luv -lm
+	$(Q)clang-14 $(FUZZ_FLAGS) -fsanitize=fuzzer -Wl,--gc-sections -o $@ $^ -lcurl -lprotobuf-c -lyaml -lcjson -luv -lm
 fuzz-smoke: $(FUZZERS) ## each fuzz target for FUZZ_SECONDS (20) from its committed corpus
 	@for f in $(FUZZERS); do n=$$(basename $$f); mkdir -p $(BUILD)/fuzz/work/$$n tests/fuzz/corpus/$$n; \
 		echo "fuzz $$n $(FUZZ_SECONDS) s"; \
