@@ -139,28 +139,31 @@ static void copy_places(struct weft_allocator *a, const struct weft_machine *m)
     }
 }
 
-int weft_allocator_new_direct(const struct weft_machine *machine,
-                              struct weft_allocator **ret_allocator, struct weft_error *err)
+static int fill(struct weft_allocator *a, const struct weft_machine *m, bool tables)
 {
-    if (machine->device_count > WEFT_MACHINE_DEVICES_MAX ||
-        machine->nic_count > WEFT_MACHINE_NICS_MAX) {
-        return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "%s: too many devices or NICs",
-                            machine->name);
+    a->n = m->device_count;
+    a->words = a->n / 64 + 1;
+    a->nic_words = m->nic_count / 64 + 1;
+    if (allocate_arrays(a) < 0) {
+        return -ENOMEM;
+    }
+    set_order(a, m);
+    copy_wiring(a, m);
+    copy_places(a, m);
+    if (weft_groups_derive(a) < 0 || weft_classes_derive(a) < 0) {
+        return -ENOMEM;
+    }
+    return tables && a->n <= WEFT_TABLE_DEVICES_MAX ? weft_tables_build(a) : 0;
+}
+
+static int make(const struct weft_machine *m, bool tables, struct weft_allocator **ret_allocator,
+                struct weft_error *err)
+{
+    if (m->device_count > WEFT_MACHINE_DEVICES_MAX || m->nic_count > WEFT_MACHINE_NICS_MAX) {
+        return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "%s: too many devices or NICs", m->name);
     }
     weft_auto(weft_allocator_free) struct weft_allocator *a = weft_calloc(1, sizeof(*a));
-    if (a == NULL) {
-        return weft_err_nomem(err);
-    }
-    a->n = machine->device_count;
-    a->words = a->n / 64 + 1;
-    a->nic_words = machine->nic_count / 64 + 1;
-    if (allocate_arrays(a) < 0) {
-        return weft_err_nomem(err);
-    }
-    set_order(a, machine);
-    copy_wiring(a, machine);
-    copy_places(a, machine);
-    if (weft_groups_derive(a) < 0 || weft_classes_derive(a) < 0) {
+    if (a == NULL || fill(a, m, tables) < 0) {
         return weft_err_nomem(err);
     }
     *ret_allocator = weft_steal(&a);
@@ -170,16 +173,13 @@ int weft_allocator_new_direct(const struct weft_machine *machine,
 int weft_allocator_new(const struct weft_machine *machine, struct weft_allocator **ret_allocator,
                        struct weft_error *err)
 {
-    weft_auto(weft_allocator_free) struct weft_allocator *a = NULL;
-    const int rc = weft_allocator_new_direct(machine, &a, err);
-    if (rc < 0) {
-        return rc;
-    }
-    if (a->n <= WEFT_TABLE_DEVICES_MAX && weft_tables_build(a) < 0) {
-        return weft_err_nomem(err);
-    }
-    *ret_allocator = weft_steal(&a);
-    return 0;
+    return make(machine, true, ret_allocator, err);
+}
+
+int weft_allocator_new_direct(const struct weft_machine *machine,
+                              struct weft_allocator **ret_allocator, struct weft_error *err)
+{
+    return make(machine, false, ret_allocator, err);
 }
 
 void weft_allocator_free(struct weft_allocator *a)

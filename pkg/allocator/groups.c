@@ -18,8 +18,9 @@ struct edge {
 struct forest {
     struct weft_allocator *a;
     uint16_t *root;
-    uint64_t *outside; /* by rank: the best link to a device outside its class */
-    uint64_t *set;     /* the group under work */
+    uint64_t *
+        outside; /* by rank: the best link out of its class; or the value its class was added for */
+    uint64_t *set; /* the group under work */
     size_t group_cap;
 };
 
@@ -128,18 +129,23 @@ static bool links_contradict(const struct forest *f)
     return false;
 }
 
-static int add_distance_groups(struct forest *f)
+static void join_closer(const struct forest *f, int t)
 {
     const struct weft_allocator *a = f->a;
-    separate(f);
-    for (int t = WEFT_DISTANCE_PSB; t <= WEFT_DISTANCE_NODE; t++) {
-        for (size_t i = 0; i < a->n; i++) {
-            for (size_t j = i + 1; j < a->n; j++) {
-                if (a->t[i * a->n + j] <= t) {
-                    (void)join(f->root, i, j);
-                }
+    for (size_t i = 0; i < a->n; i++) {
+        for (size_t j = i + 1; j < a->n; j++) {
+            if (a->t[i * a->n + j] <= t) {
+                (void)join(f->root, i, j);
             }
         }
+    }
+}
+
+static int add_distance_groups(struct forest *f)
+{
+    separate(f);
+    for (int t = WEFT_DISTANCE_PSB; t <= WEFT_DISTANCE_NODE; t++) {
+        join_closer(f, t);
         if (t <= WEFT_DISTANCE_PHB && links_contradict(f)) {
             continue;
         }
@@ -184,8 +190,23 @@ static int compare_edges(const void *x, const void *y)
     return (a->b < b->b) - (a->b > b->b);
 }
 
-/* Strongest links first: after the last link of each value, the components that it joined are the
- * new components of B >= that value. */
+/* Adds the components that the links of one value joined: each has a link of that value, and its
+ * lowest device names it. */
+static int add_joined(struct forest *f, const struct edge *edges, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const uint16_t root = find_root(f->root, edges[i].i);
+        const bool seen = f->outside[root] == edges[i].b;
+        f->outside[root] = edges[i].b;
+        const int rc = seen ? 0 : add_class(f, root);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+/* Strongest links first: after the last link of each value stand the components of B >= value. */
 static int add_link_components(struct forest *f, const struct edge *edges, size_t count)
 {
     separate(f);
@@ -194,17 +215,11 @@ static int add_link_components(struct forest *f, const struct edge *edges, size_
         for (; end < count && edges[end].b == edges[at].b; end++) {
             (void)join(f->root, edges[end].i, edges[end].j);
         }
-        for (; at < end; at++) {
-            /* every new component has a link of this value; its lowest one names it */
-            const uint16_t root = find_root(f->root, edges[at].i);
-            if (f->outside[root] != edges[end - 1].b) {
-                f->outside[root] = edges[end - 1].b;
-                const int rc = add_class(f, root);
-                if (rc < 0) {
-                    return rc;
-                }
-            }
+        const int rc = add_joined(f, edges + at, end - at);
+        if (rc < 0) {
+            return rc;
         }
+        at = end;
     }
     return 0;
 }

@@ -65,10 +65,11 @@ static uint32_t join_bytes(const uint32_t table[2][256], uint32_t at)
     return table[0][at & 255] | table[1][at >> 8];
 }
 
-static void prepare(struct pick *p, uint32_t candidates)
+static void prepare(struct pick *p, const struct weft_eval *e, uint32_t candidates)
 {
-    const struct weft_allocator *a = p->e->a;
+    const struct weft_allocator *a = e->a;
     uint32_t bits[16] = {0};
+    p->e = e;
     size_t count = 0;
     for (uint32_t left = candidates; left != 0; left &= left - 1) {
         bits[count++] = left & -left;
@@ -166,9 +167,8 @@ static int choose(struct weft_eval *e, size_t required_count, struct weft_choice
         return rc < 0 ? rc : give(e, e->best_set, exact, ret_choice);
     }
     struct pick p;
-    p.e = e;
     const uint32_t candidates = (uint32_t)(e->available[0] & ~e->required[0]);
-    prepare(&p, candidates);
+    prepare(&p, e, candidates);
     const uint64_t set =
         pick_by_tables(&p, (uint32_t)e->required[0], (size_t)__builtin_popcount(candidates),
                        e->size - required_count);

@@ -171,27 +171,34 @@ static void grow_once(const struct classes *c)
     take(c, best);
 }
 
-/* Swaps one device for another as long as that betters the set, which is e->best. */
-static void climb(const struct classes *c)
+/* Tries to better the set, which is e->best, by one device of another class for one of out. */
+static bool climb_once(const struct classes *c, size_t out)
 {
     struct weft_eval *e = c->e;
+    bool better = false;
+    for (size_t in = 0; in < c->count && c->taken[out] > 0 && may_spend(c); in++) {
+        if (in == out || c->taken[in] == class_size(c, in)) {
+            continue;
+        }
+        give_back(c, out);
+        take(c, in);
+        if (weft_eval_try(e)) {
+            better = true;
+            continue;
+        }
+        give_back(c, in);
+        take(c, out);
+    }
+    return better;
+}
+
+static void climb(const struct classes *c)
+{
     bool better = true;
     while (better && may_spend(c)) {
         better = false;
         for (size_t out = 0; out < c->count; out++) {
-            for (size_t in = 0; in < c->count && c->taken[out] > 0 && may_spend(c); in++) {
-                if (in == out || c->taken[in] == class_size(c, in)) {
-                    continue;
-                }
-                give_back(c, out);
-                take(c, in);
-                if (weft_eval_try(e)) {
-                    better = true;
-                    continue;
-                }
-                give_back(c, in);
-                take(c, out);
-            }
+            better = climb_once(c, out) || better;
         }
     }
 }

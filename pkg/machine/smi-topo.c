@@ -124,10 +124,9 @@ static int parse_header(struct weft_topo *t, unsigned line, struct weft_str text
             add_tail(t, offset, &t->cpu_at);
         } else if (weft_str_eq(word, "NUMA") && next_is(&text, "Affinity")) {
             add_tail(t, offset, &t->numa_at);
-        } else if (weft_str_eq(word, "GPU") && next_is(&text, "NUMA") && next_is(&text, "ID")) {
-            add_tail(t, offset, NULL);
-        } else if (t->tail_count > 0) {
-            add_tail(t, offset, NULL); /* a column of a driver to come */
+        } else if ((weft_str_eq(word, "GPU") && next_is(&text, "NUMA") && next_is(&text, "ID")) ||
+                   t->tail_count > 0) {
+            add_tail(t, offset, NULL); /* GPU NUMA ID, or a column of a driver to come */
         } else {
             const int rc = add_column(t, line, word, err);
             if (rc < 0) {
