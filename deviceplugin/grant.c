@@ -97,7 +97,7 @@ static int resolve(const struct weft_inventory *inventory, struct weft_pb_arena 
     const struct weft_machine *machine = weft_inventory_machine(inventory);
     bool *taken = weft_pb_arena_alloc(arena, machine->device_count + 1);
     const struct weft_device **devices =
-        weft_pb_arena_alloc(arena, (ids->count + 1) * sizeof(devices[0]));
+        weft_pb_arena_alloc(arena, (ids->count + 1) * sizeof(void *));
     if (taken == NULL || devices == NULL) {
         return weft_err_nomem(err);
     }
@@ -119,7 +119,7 @@ static int resolve(const struct weft_inventory *inventory, struct weft_pb_arena 
     if (count == 0) {
         return weft_err_set(err, -EINVAL, WEFT_ERR_GRPC, "a container asks for no device");
     }
-    qsort(devices, count, sizeof(devices[0]), compare_index);
+    qsort(devices, count, sizeof(void *), compare_index);
     *ret_devices = devices;
     *ret_count = count;
     return 0;

@@ -26,28 +26,37 @@ static const struct {
     {"--log-level", "WEFT_LOG_LEVEL", WEFT_OPTION_LOG_LEVEL},
 };
 
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/* What the kubelet calls a qualified name: words, with - _ . between them. */
+static bool name_valid(struct weft_str name)
+{
+    if (name.len == 0 || name.len > RESOURCE_NAME_MAX || !is_word(name.data[0]) ||
+        !is_word(name.data[name.len - 1])) {
+        return false;
+    }
+    for (size_t i = 0; i < name.len; i++) {
+        const char c = name.data[i];
+        if (!is_word(c) && c != '-' && c != '_' && c != '.') {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool weft_resource_valid(const char *name)
 {
     const char *slash = strchr(name, '/');
-    if (slash == NULL || slash == name) {
+    weft_autofree char *domain = slash != NULL ? weft_strndup(name, (size_t)(slash - name)) : NULL;
+    if (domain == NULL || !weft_dns_subdomain_valid(domain)) {
         return false;
     }
-    const struct weft_str domain = {name, (size_t)(slash - name)};
-    weft_autofree char *copy = weft_strndup(name, domain.len);
-    if (copy == NULL || !weft_dns_subdomain_valid(copy) || weft_str_eq(domain, "kubernetes.io") ||
-        weft_str_ends(domain, ".kubernetes.io")) {
-        return false;
-    }
-    const struct weft_str rest = weft_str(slash + 1);
-    bool valid = rest.len > 0 && rest.len <= RESOURCE_NAME_MAX;
-    for (size_t i = 0; i < rest.len && valid; i++) {
-        const char c = rest.data[i];
-        const bool word =
-            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        const bool inside = i > 0 && i + 1 < rest.len;
-        valid = word || (inside && (c == '-' || c == '_' || c == '.'));
-    }
-    return valid;
+    const struct weft_str d = weft_str(domain);
+    return !weft_str_eq(d, "kubernetes.io") && !weft_str_ends(d, ".kubernetes.io") &&
+           name_valid(weft_str(slash + 1));
 }
 
 static int set_text(char **field, const char *value, struct weft_error *err)
@@ -80,30 +89,47 @@ static int set_word(struct weft_options *options, enum weft_option option, const
     return -EINVAL;
 }
 
+static char **text_field(struct weft_options *options, enum weft_option option)
+{
+    switch (option) {
+    case WEFT_OPTION_MACHINE:
+        return &options->machine;
+    case WEFT_OPTION_RESOURCE:
+        return &options->resource;
+    case WEFT_OPTION_PLUGIN_DIR:
+        return &options->plugin_dir;
+    case WEFT_OPTION_CONFIG:
+        return &options->config;
+    case WEFT_OPTION_POLICY:
+    case WEFT_OPTION_LOG_FORMAT:
+    case WEFT_OPTION_LOG_LEVEL:
+    case WEFT_OPTION_COUNT:
+        break;
+    }
+    return NULL;
+}
+
 int weft_option_set(struct weft_options *options, enum weft_option option, const char *value,
                     struct weft_error *err)
 {
     static const char *const allowed[WEFT_OPTION_COUNT] = {
+        [WEFT_OPTION_MACHINE] = "a path",
         [WEFT_OPTION_RESOURCE] = "a resource name like nvidia.com/gpu",
+        [WEFT_OPTION_PLUGIN_DIR] = "a path",
+        [WEFT_OPTION_CONFIG] = "a path",
         [WEFT_OPTION_POLICY] = "performance or packed",
         [WEFT_OPTION_LOG_FORMAT] = "logfmt or json",
         [WEFT_OPTION_LOG_LEVEL] = "debug, info, warn or error",
     };
-    char **const texts[WEFT_OPTION_COUNT] = {
-        [WEFT_OPTION_MACHINE] = &options->machine,
-        [WEFT_OPTION_RESOURCE] = &options->resource,
-        [WEFT_OPTION_PLUGIN_DIR] = &options->plugin_dir,
-        [WEFT_OPTION_CONFIG] = &options->config,
-    };
-    if (texts[option] == NULL ? set_word(options, option, value) < 0
-                              : option == WEFT_OPTION_RESOURCE && !weft_resource_valid(value)) {
+    char **text = text_field(options, option);
+    const bool valid = option == WEFT_OPTION_RESOURCE ? weft_resource_valid(value)
+                       : text != NULL                 ? value[0] != '\0'
+                                                      : set_word(options, option, value) == 0;
+    if (!valid) {
         return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "\"%.100s\" is not %s", value,
-                            allowed[option]);
+                            option < WEFT_OPTION_COUNT ? allowed[option] : "known");
     }
-    if (texts[option] != NULL && value[0] == '\0') {
-        return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "the value is empty");
-    }
-    return texts[option] != NULL ? set_text(texts[option], value, err) : 0;
+    return text != NULL ? set_text(text, value, err) : 0;
 }
 
 static int set_defaults(struct weft_options *options, struct weft_error *err)
@@ -170,32 +196,47 @@ static int read_file(const char *path, struct weft_options *options, struct weft
     return rc < 0 ? rc : weft_options_apply_file(text, len, path, options, err);
 }
 
-int weft_options_read(int argc, char **argv, char *(*env)(const char *name),
-                      struct weft_options *ret_options, struct weft_error *err)
+/* Sets everything that has a value, all but the file. */
+static int apply_values(const char *const *flags, char *(*env)(const char *name),
+                        struct weft_options *options, struct weft_error *err)
 {
-    weft_auto(weft_options_done) struct weft_options options;
-    const char *flags[WEFT_ARRAY_LEN(names)] = {NULL};
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(names); i++) {
+        const char *value = flags[i] != NULL ? flags[i] : env(names[i].variable);
+        const int rc = value != NULL ? weft_option_set(options, names[i].option, value, err) : 0;
+        if (rc < 0) {
+            return weft_err_wrap(err, rc, "%s",
+                                 flags[i] != NULL ? names[i].flag : names[i].variable);
+        }
+    }
+    return 0;
+}
+
+static int apply_all(const char *const *flags, char *(*env)(const char *name),
+                     struct weft_options *options, struct weft_error *err)
+{
     const char *config = NULL;
-    int rc = set_defaults(&options, err);
-    rc = rc == 0 ? read_flags(argc, argv, flags, &options, err) : rc;
-    const bool ask_only = options.help || options.version;
-    for (size_t i = 0; i < WEFT_ARRAY_LEN(names) && rc == 0 && !ask_only; i++) {
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(names); i++) {
         if (names[i].option == WEFT_OPTION_CONFIG) {
             config = flags[i] != NULL ? flags[i] : env(names[i].variable);
         }
     }
-    rc = rc == 0 && config != NULL ? read_file(config, &options, err) : rc;
-    for (size_t i = 0; i < WEFT_ARRAY_LEN(names) && rc == 0 && !ask_only; i++) {
-        const char *value = flags[i] != NULL ? flags[i] : env(names[i].variable);
-        if (value != NULL) {
-            rc = weft_option_set(&options, names[i].option, value, err);
-            rc = rc < 0 ? weft_err_wrap(err, rc, "%s",
-                                        flags[i] != NULL ? names[i].flag : names[i].variable)
-                        : 0;
-        }
-    }
-    if (rc == 0 && !ask_only && options.machine == NULL) {
+    int rc = config != NULL ? read_file(config, options, err) : 0;
+    rc = rc == 0 ? apply_values(flags, env, options, err) : rc;
+    if (rc == 0 && options->machine == NULL) {
         rc = weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "--machine FILE is needed");
+    }
+    return rc;
+}
+
+int weft_options_read(int argc, char **argv, char *(*env)(const char *name),
+                      struct weft_options *ret_options, struct weft_error *err)
+{
+    weft_auto(weft_options_done) struct weft_options options = {0};
+    const char *flags[WEFT_ARRAY_LEN(names)] = {NULL};
+    int rc = set_defaults(&options, err);
+    rc = rc == 0 ? read_flags(argc, argv, flags, &options, err) : rc;
+    if (rc == 0 && !options.help && !options.version) {
+        rc = apply_all(flags, env, &options, err);
     }
     if (rc == 0) {
         *ret_options = options;

@@ -107,10 +107,13 @@ static int start(struct plugin *plugin, struct weft_error *err)
     int rc = weft_loop_new(&plugin->loop, err);
     rc = rc == 0 ? watch_signals(plugin, err) : rc;
     struct weft_machine *machine = NULL;
-    rc = rc == 0 ? weft_source_new(plugin->loop, options->machine, on_machine_changed, plugin,
+    rc = rc == 0 ? weft_source_new(&(struct weft_source_options){.loop = plugin->loop,
+                                                                 .path = options->machine,
+                                                                 .changed = on_machine_changed,
+                                                                 .data = plugin},
                                    &plugin->source, &machine, err)
                  : rc;
-    if (rc < 0) {
+    if (rc < 0 || machine == NULL) {
         return rc;
     }
     rc = weft_rpc_new(plugin->loop, &plugin->rpc, err);

@@ -92,27 +92,25 @@ static void on_timer(void *data)
     }
 }
 
-int weft_source_new(struct weft_loop *loop, const char *path,
-                    void (*changed)(void *data, struct weft_machine *machine), void *data,
-                    struct weft_source **ret_source, struct weft_machine **ret_machine,
-                    struct weft_error *err)
+int weft_source_new(const struct weft_source_options *options, struct weft_source **ret_source,
+                    struct weft_machine **ret_machine, struct weft_error *err)
 {
     weft_auto(weft_source_free) struct weft_source *source = weft_calloc(1, sizeof(*source));
     if (source == NULL) {
         return weft_err_nomem(err);
     }
     source->magic = SOURCE_MAGIC;
-    source->changed = changed;
-    source->data = data;
-    source->path = weft_strdup(path);
+    source->changed = options->changed;
+    source->data = options->data;
+    source->path = weft_strdup(options->path);
     if (source->path == NULL) {
         return weft_err_nomem(err);
     }
-    source->stamp = stamp_of(path);
+    source->stamp = stamp_of(source->path);
     weft_auto(weft_machine_free) struct weft_machine *machine = NULL;
-    int rc = weft_machine_load(path, &machine, err);
+    int rc = weft_machine_load(source->path, &machine, err);
     if (rc == 0) {
-        rc = weft_timer_new(loop, on_timer, source, &source->timer, err);
+        rc = weft_timer_new(options->loop, on_timer, source, &source->timer, err);
     }
     if (rc < 0) {
         return rc;

@@ -12,12 +12,18 @@ struct weft_loop;
 struct weft_machine;
 struct weft_source;
 
-/* Reads the machine; the caller owns *ret_machine. Calls changed(data, machine) with each later
- * machine that differs; the callee owns it. Errors of weft_machine_load. */
-int weft_source_new(struct weft_loop *loop, const char *path,
-                    void (*changed)(void *data, struct weft_machine *machine), void *data,
-                    struct weft_source **ret_source, struct weft_machine **ret_machine,
-                    struct weft_error *err) __attribute__((warn_unused_result));
+struct weft_source_options {
+    struct weft_loop *loop;
+    const char *path;
+    /* A later machine that differs; the callee owns it. */
+    void (*changed)(void *data, struct weft_machine *machine);
+    void *data;
+};
+
+/* Reads the machine; the caller owns *ret_machine. Errors of weft_machine_load. */
+int weft_source_new(const struct weft_source_options *options, struct weft_source **ret_source,
+                    struct weft_machine **ret_machine, struct weft_error *err)
+    __attribute__((warn_unused_result));
 void weft_source_free(struct weft_source *source);
 WEFT_DEFINE_AUTO(struct weft_source, weft_source_free)
 

@@ -8,16 +8,24 @@
 #include "pkg/kubelet/kubelet.h"
 #include "pkg/pb/arena.h"
 
-/* Unpacks; NULL and err set on failure. len is checked against WEFT_KUBELET_MESSAGE_MAX. */
-ProtobufCMessage *weft_codec_unpack(struct weft_pb_arena *arena,
-                                    const ProtobufCMessageDescriptor *type, const void *bytes,
-                                    size_t len, const char *what, int *ret_rc,
-                                    struct weft_error *err);
+/* What is to be unpacked, and what to call it in an error. */
+struct weft_codec_input {
+    const void *bytes;
+    size_t len;
+    const char *what;
+};
+
+/* Unpacks into the arena. -EINVAL, -E2BIG (over WEFT_KUBELET_MESSAGE_MAX). */
+int weft_codec_unpack(struct weft_pb_arena *arena, const ProtobufCMessageDescriptor *type,
+                      const struct weft_codec_input *input, ProtobufCMessage **ret_message,
+                      struct weft_error *err) __attribute__((warn_unused_result));
 /* Appends the packed message. buf->status. */
 int weft_codec_pack(const ProtobufCMessage *message, struct weft_buf *buf);
 
 /* Zeroed array of count elements of size bytes in the arena; NULL without memory. */
 void *weft_codec_array(struct weft_pb_arena *arena, size_t count, size_t size);
+/* The same for pointers, as protobuf-c's lists are. */
+void *weft_codec_pointers(struct weft_pb_arena *arena, size_t count);
 
 /* The ids, checked. */
 int weft_codec_ids_in(struct weft_pb_arena *arena, const ProtobufCBinaryData *from, size_t count,

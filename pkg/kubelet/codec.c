@@ -6,23 +6,22 @@
 #include "pkg/base/str.h"
 #include "pkg/kubelet/codec-internal.h"
 
-ProtobufCMessage *weft_codec_unpack(struct weft_pb_arena *arena,
-                                    const ProtobufCMessageDescriptor *type, const void *bytes,
-                                    size_t len, const char *what, int *ret_rc,
-                                    struct weft_error *err)
+int weft_codec_unpack(struct weft_pb_arena *arena, const ProtobufCMessageDescriptor *type,
+                      const struct weft_codec_input *input, ProtobufCMessage **ret_message,
+                      struct weft_error *err)
 {
-    if (len > WEFT_KUBELET_MESSAGE_MAX) {
-        *ret_rc = weft_err_set(err, -E2BIG, WEFT_ERR_GRPC, "%s of %zu bytes, at most %d are read",
-                               what, len, WEFT_KUBELET_MESSAGE_MAX);
-        return NULL;
+    if (input->len > WEFT_KUBELET_MESSAGE_MAX) {
+        return weft_err_set(err, -E2BIG, WEFT_ERR_GRPC, "%s of %zu bytes, at most %d are read",
+                            input->what, input->len, WEFT_KUBELET_MESSAGE_MAX);
     }
-    ProtobufCMessage *message =
-        protobuf_c_message_unpack(type, &arena->allocator, len, len > 0 ? bytes : (const void *)"");
-    if (message == NULL) { /* bad bytes and a full arena look alike; both are the sender's doing */
-        *ret_rc = weft_err_set(err, -EINVAL, WEFT_ERR_GRPC,
-                               "%s is not valid (%zu bytes), or too big unpacked", what, len);
+    const void *bytes = input->len > 0 ? input->bytes : "";
+    *ret_message = protobuf_c_message_unpack(type, &arena->allocator, input->len, bytes);
+    if (*ret_message == NULL) { /* bad bytes and a full arena look alike: both the sender's doing */
+        return weft_err_set(err, -EINVAL, WEFT_ERR_GRPC,
+                            "%s is not valid (%zu bytes), or too big unpacked", input->what,
+                            input->len);
     }
-    return message;
+    return 0;
 }
 
 int weft_codec_pack(const ProtobufCMessage *message, struct weft_buf *buf)
@@ -39,6 +38,11 @@ int weft_codec_pack(const ProtobufCMessage *message, struct weft_buf *buf)
 void *weft_codec_array(struct weft_pb_arena *arena, size_t count, size_t size)
 {
     return count <= SIZE_MAX / size ? weft_pb_arena_alloc(arena, count * size) : NULL;
+}
+
+void *weft_codec_pointers(struct weft_pb_arena *arena, size_t count)
+{
+    return weft_codec_array(arena, count, sizeof(void *));
 }
 
 static int text_check(const char *text, size_t len, const char *what, struct weft_error *err)
@@ -61,7 +65,7 @@ int weft_codec_text_check(const char *text, const char *what, struct weft_error 
 int weft_codec_ids_in(struct weft_pb_arena *arena, const ProtobufCBinaryData *from, size_t count,
                       struct weft_kubelet_ids *ret_ids, struct weft_error *err)
 {
-    const char **ids = weft_codec_array(arena, count, sizeof(ids[0]));
+    const char **ids = weft_codec_pointers(arena, count);
     if (ids == NULL) {
         return weft_err_nomem(err);
     }
@@ -126,7 +130,7 @@ int weft_codec_lists_in(struct weft_pb_arena *arena, Dp__ContainerIds *const *fr
 Dp__ContainerIds **weft_codec_lists_out(struct weft_pb_arena *arena,
                                         const struct weft_kubelet_id_lists *lists)
 {
-    Dp__ContainerIds **out = weft_codec_array(arena, lists->count, sizeof(out[0]));
+    Dp__ContainerIds **out = weft_codec_pointers(arena, lists->count);
     Dp__ContainerIds *items = weft_codec_array(arena, lists->count, sizeof(items[0]));
     if (out == NULL || items == NULL) {
         return NULL;

@@ -11,7 +11,7 @@ typedef Dp__ContainerAllocateResponse__AnnotationsEntry annotation_entry;
 static env_entry **envs_out(struct weft_pb_arena *arena, const struct weft_kubelet_pair *pairs,
                             size_t count)
 {
-    env_entry **list = weft_codec_array(arena, count, sizeof(list[0]));
+    env_entry **list = weft_codec_pointers(arena, count);
     env_entry *items = weft_codec_array(arena, count, sizeof(items[0]));
     for (size_t i = 0; list != NULL && items != NULL && i < count; i++) {
         dp__container_allocate_response__envs_entry__init(&items[i]);
@@ -25,7 +25,7 @@ static env_entry **envs_out(struct weft_pb_arena *arena, const struct weft_kubel
 static annotation_entry **annotations_out(struct weft_pb_arena *arena,
                                           const struct weft_kubelet_pair *pairs, size_t count)
 {
-    annotation_entry **list = weft_codec_array(arena, count, sizeof(list[0]));
+    annotation_entry **list = weft_codec_pointers(arena, count);
     annotation_entry *items = weft_codec_array(arena, count, sizeof(items[0]));
     for (size_t i = 0; list != NULL && items != NULL && i < count; i++) {
         dp__container_allocate_response__annotations_entry__init(&items[i]);
@@ -39,7 +39,7 @@ static annotation_entry **annotations_out(struct weft_pb_arena *arena,
 static Dp__Mount **mounts_out(struct weft_pb_arena *arena, const struct weft_kubelet_grant *grant)
 {
     const size_t count = grant->mount_count;
-    Dp__Mount **list = weft_codec_array(arena, count, sizeof(list[0]));
+    Dp__Mount **list = weft_codec_pointers(arena, count);
     Dp__Mount *items = weft_codec_array(arena, count, sizeof(items[0]));
     for (size_t i = 0; list != NULL && items != NULL && i < count; i++) {
         dp__mount__init(&items[i]);
@@ -55,7 +55,7 @@ static Dp__DeviceNode **nodes_out(struct weft_pb_arena *arena,
                                   const struct weft_kubelet_grant *grant)
 {
     const size_t count = grant->node_count;
-    Dp__DeviceNode **list = weft_codec_array(arena, count, sizeof(list[0]));
+    Dp__DeviceNode **list = weft_codec_pointers(arena, count);
     Dp__DeviceNode *items = weft_codec_array(arena, count, sizeof(items[0]));
     for (size_t i = 0; list != NULL && items != NULL && i < count; i++) {
         dp__device_node__init(&items[i]);
@@ -70,7 +70,7 @@ static Dp__DeviceNode **nodes_out(struct weft_pb_arena *arena,
 static Dp__CdiDevice **cdi_out(struct weft_pb_arena *arena, const struct weft_kubelet_grant *grant)
 {
     const size_t count = grant->cdi_device_count;
-    Dp__CdiDevice **list = weft_codec_array(arena, count, sizeof(list[0]));
+    Dp__CdiDevice **list = weft_codec_pointers(arena, count);
     Dp__CdiDevice *items = weft_codec_array(arena, count, sizeof(items[0]));
     for (size_t i = 0; list != NULL && items != NULL && i < count; i++) {
         dp__cdi_device__init(&items[i]);
@@ -103,7 +103,7 @@ int weft_kubelet_encode_grants(struct weft_pb_arena *arena,
                                const struct weft_kubelet_grants *grants, struct weft_buf *buf)
 {
     const size_t count = grants->count;
-    Dp__ContainerAllocateResponse **list = weft_codec_array(arena, count, sizeof(list[0]));
+    Dp__ContainerAllocateResponse **list = weft_codec_pointers(arena, count);
     Dp__ContainerAllocateResponse *items = weft_codec_array(arena, count, sizeof(items[0]));
     int rc = list != NULL && items != NULL ? 0 : -ENOMEM;
     for (size_t i = 0; i < count && rc == 0; i++) {
@@ -155,7 +155,7 @@ static int paths_in(struct weft_pb_arena *arena, const Dp__ContainerAllocateResp
 {
     struct weft_kubelet_mount *mounts = weft_codec_array(arena, from->n_mounts, sizeof(mounts[0]));
     struct weft_kubelet_node *nodes = weft_codec_array(arena, from->n_devices, sizeof(nodes[0]));
-    const char **cdi = weft_codec_array(arena, from->n_cdi_devices, sizeof(cdi[0]));
+    const char **cdi = weft_codec_pointers(arena, from->n_cdi_devices);
     int rc = mounts != NULL && nodes != NULL && cdi != NULL ? 0 : weft_err_nomem(err);
     for (size_t i = 0; i < from->n_mounts && rc == 0; i++) {
         const Dp__Mount *m = from->mounts[i];
@@ -183,10 +183,12 @@ static int paths_in(struct weft_pb_arena *arena, const Dp__ContainerAllocateResp
 int weft_kubelet_peer_decode_grants(struct weft_pb_arena *arena, const void *bytes, size_t len,
                                     struct weft_kubelet_grants *ret_grants, struct weft_error *err)
 {
-    int rc = 0;
-    const Dp__AllocateResponse *message = (const Dp__AllocateResponse *)weft_codec_unpack(
-        arena, &dp__allocate_response__descriptor, bytes, len, "Allocate answer", &rc, err);
-    if (message == NULL) {
+    ProtobufCMessage *unpacked = NULL;
+    int rc = weft_codec_unpack(arena, &dp__allocate_response__descriptor,
+                               &(struct weft_codec_input){bytes, len, "Allocate answer"}, &unpacked,
+                               err);
+    const Dp__AllocateResponse *message = (const Dp__AllocateResponse *)unpacked;
+    if (rc < 0) {
         return rc;
     }
     struct weft_kubelet_grant *grants =

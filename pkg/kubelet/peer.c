@@ -21,10 +21,12 @@ int weft_kubelet_peer_decode_registration(struct weft_pb_arena *arena, const voi
                                           struct weft_kubelet_registration *ret_registration,
                                           struct weft_error *err)
 {
-    int rc = 0;
-    const Dp__RegisterRequest *m = (const Dp__RegisterRequest *)weft_codec_unpack(
-        arena, &dp__register_request__descriptor, bytes, len, "Register request", &rc, err);
-    if (m == NULL) {
+    ProtobufCMessage *unpacked = NULL;
+    int rc = weft_codec_unpack(arena, &dp__register_request__descriptor,
+                               &(struct weft_codec_input){bytes, len, "Register request"},
+                               &unpacked, err);
+    const Dp__RegisterRequest *m = (const Dp__RegisterRequest *)unpacked;
+    if (rc < 0) {
         return rc;
     }
     rc = weft_codec_text_check(m->version, "version", err);
@@ -43,10 +45,11 @@ int weft_kubelet_peer_decode_options(struct weft_pb_arena *arena, const void *by
                                      struct weft_kubelet_options *ret_options,
                                      struct weft_error *err)
 {
-    int rc = 0;
-    const Dp__PluginOptions *m = (const Dp__PluginOptions *)weft_codec_unpack(
-        arena, &dp__plugin_options__descriptor, bytes, len, "options", &rc, err);
-    if (m != NULL) {
+    ProtobufCMessage *unpacked = NULL;
+    int rc = weft_codec_unpack(arena, &dp__plugin_options__descriptor,
+                               &(struct weft_codec_input){bytes, len, "options"}, &unpacked, err);
+    const Dp__PluginOptions *m = (const Dp__PluginOptions *)unpacked;
+    if (rc == 0) {
         *ret_options = options_in(m);
     }
     return rc;
@@ -67,10 +70,12 @@ int weft_kubelet_peer_decode_devices(struct weft_pb_arena *arena, const void *by
                                      struct weft_kubelet_devices *ret_devices,
                                      struct weft_error *err)
 {
-    int rc = 0;
-    const Dp__DeviceList *m = (const Dp__DeviceList *)weft_codec_unpack(
-        arena, &dp__device_list__descriptor, bytes, len, "device list", &rc, err);
-    if (m == NULL) {
+    ProtobufCMessage *unpacked = NULL;
+    int rc =
+        weft_codec_unpack(arena, &dp__device_list__descriptor,
+                          &(struct weft_codec_input){bytes, len, "device list"}, &unpacked, err);
+    const Dp__DeviceList *m = (const Dp__DeviceList *)unpacked;
+    if (rc < 0) {
         return rc;
     }
     struct weft_kubelet_device *devices = weft_codec_array(arena, m->n_devices, sizeof(devices[0]));
@@ -88,12 +93,13 @@ int weft_kubelet_peer_decode_preferred(struct weft_pb_arena *arena, const void *
                                        struct weft_kubelet_id_lists *ret_answer,
                                        struct weft_error *err)
 {
-    int rc = 0;
-    const Dp__PreferredResponse *m = (const Dp__PreferredResponse *)weft_codec_unpack(
-        arena, &dp__preferred_response__descriptor, bytes, len, "GetPreferredAllocation answer",
-        &rc, err);
-    return m == NULL ? rc
-                     : weft_codec_lists_in(arena, m->containers, m->n_containers, ret_answer, err);
+    ProtobufCMessage *unpacked = NULL;
+    int rc = weft_codec_unpack(
+        arena, &dp__preferred_response__descriptor,
+        &(struct weft_codec_input){bytes, len, "GetPreferredAllocation answer"}, &unpacked, err);
+    const Dp__PreferredResponse *m = (const Dp__PreferredResponse *)unpacked;
+    return rc < 0 ? rc
+                  : weft_codec_lists_in(arena, m->containers, m->n_containers, ret_answer, err);
 }
 
 int weft_kubelet_peer_encode_preferred(struct weft_pb_arena *arena,
@@ -101,7 +107,7 @@ int weft_kubelet_peer_encode_preferred(struct weft_pb_arena *arena,
                                        struct weft_buf *buf)
 {
     const size_t count = request->count;
-    Dp__ContainerPreferredRequest **list = weft_codec_array(arena, count, sizeof(list[0]));
+    Dp__ContainerPreferredRequest **list = weft_codec_pointers(arena, count);
     Dp__ContainerPreferredRequest *items = weft_codec_array(arena, count, sizeof(items[0]));
     if (list == NULL || items == NULL) {
         return -ENOMEM;

@@ -21,11 +21,12 @@ int weft_kubelet_decode_preferred(struct weft_pb_arena *arena, const void *bytes
                                   struct weft_kubelet_preferred_request *ret_request,
                                   struct weft_error *err)
 {
-    int rc = 0;
-    const Dp__PreferredRequest *message = (const Dp__PreferredRequest *)weft_codec_unpack(
-        arena, &dp__preferred_request__descriptor, bytes, len, "GetPreferredAllocation request",
-        &rc, err);
-    if (message == NULL) {
+    ProtobufCMessage *unpacked = NULL;
+    int rc = weft_codec_unpack(
+        arena, &dp__preferred_request__descriptor,
+        &(struct weft_codec_input){bytes, len, "GetPreferredAllocation request"}, &unpacked, err);
+    const Dp__PreferredRequest *message = (const Dp__PreferredRequest *)unpacked;
+    if (rc < 0) {
         return rc;
     }
     const size_t count = message->n_containers;
@@ -51,23 +52,25 @@ int weft_kubelet_decode_preferred(struct weft_pb_arena *arena, const void *bytes
 int weft_kubelet_decode_allocate(struct weft_pb_arena *arena, const void *bytes, size_t len,
                                  struct weft_kubelet_id_lists *ret_request, struct weft_error *err)
 {
-    int rc = 0;
-    const Dp__AllocateRequest *message = (const Dp__AllocateRequest *)weft_codec_unpack(
-        arena, &dp__allocate_request__descriptor, bytes, len, "Allocate request", &rc, err);
-    return message == NULL ? rc
-                           : weft_codec_lists_in(arena, message->containers, message->n_containers,
-                                                 ret_request, err);
+    ProtobufCMessage *unpacked = NULL;
+    int rc = weft_codec_unpack(arena, &dp__allocate_request__descriptor,
+                               &(struct weft_codec_input){bytes, len, "Allocate request"},
+                               &unpacked, err);
+    const Dp__AllocateRequest *message = (const Dp__AllocateRequest *)unpacked;
+    return rc < 0 ? rc
+                  : weft_codec_lists_in(arena, message->containers, message->n_containers,
+                                        ret_request, err);
 }
 
 int weft_kubelet_decode_pre_start(struct weft_pb_arena *arena, const void *bytes, size_t len,
                                   struct weft_kubelet_ids *ret_ids, struct weft_error *err)
 {
-    int rc = 0;
-    const Dp__PreStartRequest *message = (const Dp__PreStartRequest *)weft_codec_unpack(
-        arena, &dp__pre_start_request__descriptor, bytes, len, "PreStartContainer request", &rc,
-        err);
-    return message == NULL ? rc
-                           : weft_codec_ids_in(arena, message->ids, message->n_ids, ret_ids, err);
+    ProtobufCMessage *unpacked = NULL;
+    int rc = weft_codec_unpack(arena, &dp__pre_start_request__descriptor,
+                               &(struct weft_codec_input){bytes, len, "PreStartContainer request"},
+                               &unpacked, err);
+    const Dp__PreStartRequest *message = (const Dp__PreStartRequest *)unpacked;
+    return rc < 0 ? rc : weft_codec_ids_in(arena, message->ids, message->n_ids, ret_ids, err);
 }
 
 static void options_out(const struct weft_kubelet_options *options, Dp__PluginOptions *ret)
@@ -127,7 +130,7 @@ int weft_kubelet_encode_devices(struct weft_pb_arena *arena,
                                 const struct weft_kubelet_devices *devices, struct weft_buf *buf)
 {
     struct device_out *items = weft_codec_array(arena, devices->count, sizeof(items[0]));
-    Dp__Device **list = weft_codec_array(arena, devices->count, sizeof(list[0]));
+    Dp__Device **list = weft_codec_pointers(arena, devices->count);
     if (items == NULL || list == NULL) {
         return -ENOMEM;
     }
