@@ -355,7 +355,8 @@ static void on_written(void *data, const struct weft_kube_result *result)
             l->options.on_acquired(l->options.data);
         }
     } else {
-        const bool conflict = result->status == 409 || result->status == 404;
+        /* a 404 for a new Lease is another matter: its namespace is missing */
+        const bool conflict = result->status == 409 || (result->status == 404 && l->has_seen);
         l->has_seen = l->has_seen && !conflict;
         if (conflict) {
             weft_timer_start(l->timer, 0, 0); /* somebody was faster: look who */
