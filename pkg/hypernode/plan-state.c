@@ -328,6 +328,7 @@ int weft_pwork_emit(struct weft_pwork *w, enum weft_step_kind kind, size_t id,
     }
     weft_pwork_set(w, id, members);
     o->fresh = o->fresh || kind == WEFT_STEP_CREATE;
+    o->ours = o->ours || kind == WEFT_STEP_CREATE;
     o->as_target = o->tgt != NULL;
     o->tier = o->tgt != NULL ? o->tgt->tier : o->tier;
     return 0;
