@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of weft-controller. */
+#include "controller/options.h"
+
+#include <errno.h>
+
+#include "pkg/base/clock.h"
+#include "pkg/base/mem.h"
+#include "tests/unit/unit.h"
+
+enum { ARGS_MAX = 12 };
+
+static int parse(const char *const *args, struct weft_options *o, struct weft_error *err)
+{
+    char *argv[ARGS_MAX + 2] = {weft_strdup("weft-controller")};
+    int argc = 1;
+    for (; args[argc - 1] != NULL && argc <= ARGS_MAX; argc++) {
+        argv[argc] = weft_strdup(args[argc - 1]);
+    }
+    *err = (struct weft_error){0};
+    const int rc = weft_options_parse(argc, argv, o, err);
+    /* values point into argv: the tests that look at them use static texts instead */
+    for (int i = 0; i < argc; i++) {
+        weft_free(argv[i]);
+    }
+    return rc;
+}
+
+#define PARSE(o, err, ...) parse((const char *const[]){__VA_ARGS__, NULL}, o, err)
+
+static void test_good(void)
+{
+    struct weft_options o;
+    struct weft_error err;
+    (void)unsetenv("POD_NAMESPACE");
+    CHECK_INT(PARSE(&o, &err, "--config", "c.yaml"), 0);
+    CHECK_STR(o.ns, "weft-system");
+    CHECK_STR(o.lease, "weft-controller");
+    CHECK_STR(o.prefix, "weft.dev/");
+    CHECK_INT(o.label_rate, 20);
+    CHECK_INT(o.crd_retry_ns, 60 * WEFT_NS_PER_S);
+    CHECK(!o.once && !o.dry_run);
+    CHECK_INT(PARSE(&o, &err, "--config=c", "--once", "--dry-run", "--label-rate=5",
+                    "--crd-retry=2s", "--log-format", "json", "--log-level", "debug"),
+              0);
+    CHECK(o.once && o.dry_run);
+    CHECK_INT(o.label_rate, 5);
+    CHECK_INT(o.crd_retry_ns, 2 * WEFT_NS_PER_S);
+    CHECK_INT(o.log_format, WEFT_LOG_JSON);
+    CHECK_INT(o.log_level, WEFT_LOG_DEBUG);
+    CHECK_INT(PARSE(&o, &err, "--help"), 0);
+    CHECK(o.help);
+    CHECK_INT(PARSE(&o, &err, "--version"), 0);
+    CHECK(o.version);
+}
+
+static void test_pod_namespace(void)
+{
+    struct weft_options o;
+    struct weft_error err;
+    CHECK_INT(setenv("POD_NAMESPACE", "net", 1), 0);
+    CHECK_INT(PARSE(&o, &err, "--config", "c"), 0);
+    CHECK_STR(o.ns, "net");
+    CHECK_INT(unsetenv("POD_NAMESPACE"), 0);
+}
+
+static void test_wrong(void)
+{
+    struct weft_options o;
+    struct weft_error err;
+    CHECK_INT(PARSE(&o, &err, "--once"), -EINVAL);
+    CHECK_CONTAINS(err.message, "--config");
+    CHECK_INT(PARSE(&o, &err, "--config", "c", "--nonsense"), -EINVAL);
+    CHECK_CONTAINS(err.message, "--nonsense");
+    CHECK_INT(PARSE(&o, &err, "--config"), -EINVAL);
+    CHECK_INT(PARSE(&o, &err, "--config", "c", "extra"), -EINVAL);
+    CHECK_CONTAINS(err.message, "extra");
+    CHECK_INT(PARSE(&o, &err, "--config", "c", "--against", "d"), -EINVAL);
+    CHECK_INT(PARSE(&o, &err, "--config", "c", "--nodes", "n"), -EINVAL);
+    CHECK_INT(PARSE(&o, &err, "--config", "c", "--label-rate", "0"), -EINVAL);
+    CHECK_INT(PARSE(&o, &err, "--config", "c", "--label-rate", "x"), -EINVAL);
+    CHECK_INT(PARSE(&o, &err, "--config", "c", "--label-prefix", "weft.dev"), -EINVAL);
+    CHECK_INT(PARSE(&o, &err, "--config", "c", "--label-prefix", "We_ft/"), -EINVAL);
+    CHECK_INT(PARSE(&o, &err, "--config", "c", "--instance", "A"), -EINVAL);
+    CHECK_INT(PARSE(&o, &err, "--config", "c", "--namespace", ""), -EINVAL);
+    CHECK_INT(PARSE(&o, &err, "--config", "c", "--log-level", "loud"), -EINVAL);
+    CHECK_INT(
+        PARSE(&o, &err, "--config", "c", "--output", "o", "--nodes", "n", "--kubeconfig", "k"),
+        -EINVAL);
+}
+
+WEFT_SUITE(options, {"good", test_good}, {"pod namespace", test_pod_namespace},
+           {"wrong", test_wrong})
