@@ -62,6 +62,8 @@ int weft_topo_parse_row(struct weft_topo *topo, size_t column, unsigned line,
     __attribute__((warn_unused_result));
 /* A cell of the matrix as topo -m writes it: X, a distance word or NV<k>. */
 bool weft_topo_is_cell(struct weft_str word);
+/* Is any word of the text such a cell? */
+bool weft_topo_has_cell(struct weft_str text);
 /* The number of "GPU<n>", or -1. */
 int weft_topo_gpu_number(struct weft_str word);
 

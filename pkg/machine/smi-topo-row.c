@@ -65,8 +65,24 @@ static bool begin_fields(const struct scan *s, struct weft_str *ret_fields)
            weft_str_trim(name_rest).len == 0;
 }
 
-/* The first cells by tab fields, one word or none in each. empty: may cells be empty? */
-static bool cells_by_fields(struct scan *s, bool empty, struct weft_str *ret_tail)
+/* What a tab field of the matrix may hold. */
+enum field_rule {
+    FIELD_WORD, /* one word */
+    FIELD_TEXT, /* or some other text ("Unknown Error"), but not several cells */
+    FIELD_ANY   /* or nothing */
+};
+
+static bool field_allowed(struct weft_str field, enum field_rule rule)
+{
+    const size_t words = count_words(field);
+    if (words == 0) {
+        return rule == FIELD_ANY;
+    }
+    return words == 1 || (rule != FIELD_WORD && !weft_topo_has_cell(field));
+}
+
+/* The first cells by tab fields. */
+static bool cells_by_fields(struct scan *s, enum field_rule rule, struct weft_str *ret_tail)
 {
     struct weft_str field;
     if (!begin_fields(s, ret_tail)) {
@@ -77,7 +93,7 @@ static bool cells_by_fields(struct scan *s, bool empty, struct weft_str *ret_tai
             return false;
         }
         s->row->cells[i] = weft_str_trim(field);
-        if (count_words(field) != 1 && (!empty || s->row->cells[i].len > 0)) {
+        if (!field_allowed(field, rule)) {
             return false;
         }
     }
@@ -132,6 +148,9 @@ static bool is_cut_in_last_cell(const struct scan *s)
     if (s->words != t->column_count || weft_str_trim(after).len > 0) {
         return false;
     }
+    if (t->tail_count == 0 && after.len > 0) {
+        return false; /* the row should end here, and its line does */
+    }
     for (size_t i = 0; i + 1 < t->column_count; i++) {
         if (!weft_topo_is_cell(s->row->cells[i])) {
             return false;
@@ -164,19 +183,23 @@ int weft_topo_parse_row(struct weft_topo *t, size_t column, unsigned line, const
     s.row->line = line;
     s.row->whole = true;
     const bool readable = cells_by_words(&s, &tail);
-    if (s.words == t->column_count + t->tail_count && is_x(&s)) {
+    const bool complete = s.words == t->column_count + t->tail_count;
+    struct weft_str fields;
+    if (readable && complete) {
         tail_by_words(&s, tail);
-    } else if (readable) {
-        struct weft_str field_tail;
-        if (cells_by_fields(&s, false, &field_tail)) {
-            tail_by_fields(&s, field_tail);
+    } else if (!readable && is_cut_in_last_cell(&s)) {
+        s.row->whole = false;
+    } else if (cells_by_fields(&s, readable ? FIELD_WORD : FIELD_TEXT, &fields)) {
+        tail_by_fields(&s, fields);
+    } else if (cells_by_words(&s, &tail) || (complete && is_x(&s))) {
+        if (complete) {
+            tail_by_words(&s, tail);
         } else {
-            (void)cells_by_words(&s, &tail);
             tail_by_position(&s, tail);
         }
-    } else if (cells_by_fields(&s, true, &tail)) {
-        tail_by_fields(&s, tail);
-    } else if (s.words < t->column_count || is_cut_in_last_cell(&s)) {
+    } else if (cells_by_fields(&s, FIELD_ANY, &fields)) {
+        tail_by_fields(&s, fields);
+    } else if (s.words < t->column_count) {
         s.row->whole = false;
     } else {
         return refuse(&s, err);

@@ -56,7 +56,7 @@ bool weft_topo_is_cell(struct weft_str word)
                            &links) == 0);
 }
 
-static bool has_cell(struct weft_str line)
+bool weft_topo_has_cell(struct weft_str line)
 {
     struct weft_str word;
     while (weft_str_word(&line, &word)) {
@@ -180,7 +180,8 @@ static int gpu_line(struct weft_topo *t, unsigned line, struct weft_str text,
     struct weft_str second = {0};
     (void)weft_str_word(&rest, &name);
     struct weft_str after = rest;
-    const bool header = weft_str_word(&after, &second) ? !has_cell(text) : t->header_line == 0;
+    const bool header =
+        weft_str_word(&after, &second) ? !weft_topo_has_cell(text) : t->header_line == 0;
     const bool again = weft_topo_gpu_number(second) >= 0;
     if (header && !t->have_rows && (t->header_line == 0 || again)) {
         return parse_header(t, line, text, err); /* the last one before the rows counts */

@@ -243,6 +243,42 @@ static void odd_cells(void)
     CHECK_CONTAINS(m->warnings[0], "'NV2' one way and 'NV1' the other");
 }
 
+static void a_cell_of_several_words_is_unknown(void)
+{
+    weft_auto(weft_machine_free) struct weft_machine *m =
+        parse("\tGPU0\tGPU1\tGPU2\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+              "GPU0\t X \tNV2\tUnknown Error\t0-7\t0\t\tN/A\n"
+              "GPU1\tNV2\t X \tPIX\t0-7\t0\t\tN/A\n"
+              "GPU2\tUnknown Error\tPIX\t X \t8-9\t1\t\tN/A\n");
+    if (m != NULL) {
+        CHECK_INT(weft_machine_t(m, 0, 2), WEFT_DISTANCE_SYS);
+        CHECK_INT(weft_machine_b(m, 0, 1), 50000);
+        CHECK_INT(m->devices[2].numa_node, 1);
+        CHECK_CONTAINS(m->warnings[0], "line 2: cell 'Unknown?Error' of GPU0 and GPU2");
+    }
+    /* as many words as columns, but not one a column */
+    weft_auto(weft_machine_free) struct weft_machine *same_count =
+        parse("\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+              "GPU0\t X \tUnknown Error\t0-7\t\tN/A\n"
+              "GPU1\tPIX\t X \t0-7\t\tN/A\n");
+    if (same_count != NULL) {
+        CHECK_INT(weft_machine_t(same_count, 0, 1), WEFT_DISTANCE_SYS);
+        CHECK_INT(same_count->devices[0].numa_group, -1);
+    }
+    /* doubled tabs and a word that is no cell */
+    weft_auto(weft_machine_free) struct weft_machine *doubled =
+        parse("\t\tGPU0\tGPU1\tGPU2\tCPU Affinity\tNUMA Affinity\n"
+              "GPU0\t X \t\tERR\t\tPIX\t\t0-7\t\t0\n"
+              "GPU1\tNV2\t\t X \t\tPIX\t\t0-7\t\t0\n"
+              "GPU2\tPIX\t\tPIX\t\t X \t\t0-7\t\t0\n");
+    if (doubled != NULL) {
+        CHECK_INT(doubled->devices[0].numa_node, 0);
+        CHECK_INT(weft_machine_t(doubled, 0, 1), WEFT_DISTANCE_NODE);
+        CHECK_INT(weft_machine_b(doubled, 0, 1), 0);
+        CHECK_INT(weft_machine_t(doubled, 0, 2), WEFT_DISTANCE_PIX);
+    }
+}
+
 static void an_empty_cell_is_unknown(void)
 {
     weft_auto(weft_machine_free) struct weft_machine *m =
@@ -285,6 +321,8 @@ static void cut_in_the_last_word(void)
         "\tGPU0\tGPU1\tGPU2\tCPU Affinity\nGPU0\tX\tNV18\tSYS\t0-7,9\nGPU1\tNV18\tX\tSYS\t0-9",
         "\tGPU0\tGPU1\tCPU Affinity\nGPU0\tX\tSYS\t0-7,9\nGPU1\tSY",
         "GPU0 GPU1 CPU Affinity\nGPU0 X PIX 0-7\nGPU1 PIX X 0-",
+        "\tGPU0\tGPU1\tNIC0\tCPU Affinity\nGPU0\tX\tSYS\tPIX\t0-7\nGPU1\tSYS\tX\tPI\n",
+        "GPU0 GPU1 NIC0\nGPU0 X SYS PIX\nGPU1 SYS X PI",
     };
     for (size_t i = 0; i < WEFT_ARRAY_LEN(cut); i++) {
         weft_auto(weft_machine_free) struct weft_machine *m = parse(cut[i]);
@@ -298,6 +336,10 @@ static void cut_in_the_last_word(void)
     weft_auto(weft_machine_free) struct weft_machine *whole =
         parse("\tGPU0\tGPU1\tCPU Affinity\nGPU0\tX\tSYS\t0-7\nGPU1\tSYS\tX\t8-9");
     CHECK(whole != NULL && whole->device_count == 2);
+    /* no affinity columns: the line ends where it should, so the word is whole, and not known */
+    weft_auto(weft_machine_free) struct weft_machine *odd =
+        parse("GPU0 GPU1 NIC0\nGPU0 X SYS PIX\nGPU1 SYS X ERR\n");
+    CHECK(odd != NULL && odd->device_count == 2 && odd->warning_count == 1);
     /* a last cell that has no longer form, without affinity */
     weft_auto(weft_machine_free) struct weft_machine *bare =
         parse("GPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\tX");
@@ -510,6 +552,7 @@ WEFT_SUITE(machine_topo, {"every dress is the same machine", every_dress_is_the_
            {"long labels stay apart", long_labels_stay_apart},
            {"NICs and their names", nics_and_their_names},
            {"NIC rows without columns", nic_rows_without_columns}, {"odd cells", odd_cells},
+           {"a cell of several words is unknown", a_cell_of_several_words_is_unknown},
            {"an empty cell is unknown", an_empty_cell_is_unknown},
            {"missing and cut rows", missing_and_cut_rows},
            {"cut in the last word", cut_in_the_last_word},
