@@ -124,3 +124,17 @@ func (cp *ControlPlane) DeleteHyperNode(t testing.TB, name string) {
 		t.Fatal(err)
 	}
 }
+
+// ReplaceHyperNode puts an object in the place of the one that exists, as admin.
+func (cp *ControlPlane) ReplaceHyperNode(t testing.TB, object *unstructured.Unstructured) {
+	t.Helper()
+	client := cp.Dynamic.Resource(hyperNodes)
+	now, err := client.Get(Context(t), object.GetName(), metav1.GetOptions{})
+	if err == nil {
+		object.SetResourceVersion(now.GetResourceVersion())
+		_, err = client.Update(Context(t), object, metav1.UpdateOptions{FieldValidation: metav1.FieldValidationStrict})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
