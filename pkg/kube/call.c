@@ -38,9 +38,12 @@ static void copy_content_type(struct weft_kube_call *call, const char *text)
 int weft_kube_call_read_head(struct weft_kube_call *call)
 {
     long status = 0;
+    long version = 0;
     const char *type = NULL;
     (void)curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
     (void)curl_easy_getinfo(call->easy, CURLINFO_CONTENT_TYPE, &type);
+    (void)curl_easy_getinfo(call->easy, CURLINFO_HTTP_VERSION, &version);
+    call->client->stats.http2 += version == CURL_HTTP_VERSION_2_0;
     call->head_seen = true;
     call->status = (int)status;
     copy_content_type(call, type);

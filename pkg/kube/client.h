@@ -50,6 +50,7 @@ struct weft_kube_stats {
     uint64_t writes;        /* of these POST, PUT, PATCH, DELETE */
     uint64_t failed;        /* without an HTTP answer */
     uint64_t bytes_in;      /* of bodies, decoded */
+    uint64_t http2;         /* answers that came over HTTP/2 */
     uint64_t connections;   /* opened */
     uint64_t token_reloads; /* token files that had changed */
 };

@@ -6,6 +6,7 @@
  *   kubetool KUBECONFIG follow PATH metadata|json SECONDS
  *   kubetool KUBECONFIG lease NAMESPACE NAME IDENTITY SECONDS
  *   kubetool KUBECONFIG event NODE NOTE */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,11 +121,12 @@ static void on_synced(void *data)
     struct weft_kube_stats stats;
     weft_kube_client_stats(tool->client, &stats);
     (void)printf("synced objects=%llu labels=%llu seconds=%.3f bytes=%llu requests=%llu "
-                 "connections=%llu peak_kb=%ld\n",
+                 "connections=%llu http2=%llu peak_kb=%ld\n",
                  (unsigned long long)tool->objects, (unsigned long long)tool->labels,
                  seconds_since(tool->started_at), (unsigned long long)stats.bytes_in,
                  (unsigned long long)stats.requests, (unsigned long long)stats.connections,
-                 peak_kb());
+                 (unsigned long long)stats.http2, peak_kb());
+    tool->objects = 0; /* of the watch, all but too many are shown again */
 }
 
 static void on_error(void *data, const struct weft_error *error, int64_t retry_ns)
@@ -186,6 +188,12 @@ static void on_released(void *data)
     tool->done = true;
 }
 
+static void on_term(void *data)
+{
+    struct tool *tool = data;
+    tool->done = true;
+}
+
 static int hold_lease(struct tool *tool, char **argv)
 {
     struct weft_kube_lease *lease = NULL;
@@ -206,7 +214,12 @@ static int hold_lease(struct tool *tool, char **argv)
         (void)fprintf(stderr, "lease: %s\n", err.message);
         return 2;
     }
+    weft_auto(weft_signal_free) struct weft_signal *term = NULL;
+    if (weft_signal_new(tool->loop, SIGTERM, on_term, tool, &term, &err) < 0) {
+        (void)fprintf(stderr, "lease: %s\n", err.message);
+    }
     (void)weft_loop_run_until(tool->loop, &tool->done, (int64_t)seconds * WEFT_NS_PER_S);
+    tool->done = false;
     weft_kube_lease_release(lease, on_released);
     (void)weft_loop_run_until(tool->loop, &tool->done, 10 * WEFT_NS_PER_S);
     weft_kube_lease_free(lease);
