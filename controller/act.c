@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Carries a decision out: HyperNodes first, then labels; and says when to try again. Must not
+ * decide what to write. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "controller/controller-internal.h"
+#include "controller/labels.h"
+#include "controller/options.h"
+#include "pkg/apply/apply.h"
+#include "pkg/base/clock.h"
+#include "pkg/base/log.h"
+#include "pkg/base/str.h"
+#include "pkg/json/json.h"
+#include "pkg/kube/client.h"
+#include "pkg/kube/meta.h"
+#include "pkg/kube/reflector.h"
+#include "pkg/source/config.h"
+
+enum { FAILURES_MAX = 6, NODE_LABELS_MAX = 256 };
+
+#define WAIT_MAX_NS (60 * WEFT_NS_PER_S)
+#define WAIT_STALE_NS (20 * WEFT_NS_PER_MS)
+#define WAIT_RETRY_NS (1 * WEFT_NS_PER_S)
+#define WAIT_REFUSED_NS (10 * WEFT_NS_PER_S)
+
+bool weft_controller_writing(const struct weft_controller *c)
+{
+    return c->apply != NULL || (c->labels != NULL && weft_labels_busy(c->labels));
+}
+
+/* splitmix64's step: enough to keep two controllers from trying in step */
+static int64_t jitter(struct weft_controller *c, int64_t up_to)
+{
+    c->jitter = weft_hash64(c->jitter, &c->failures, sizeof(c->failures));
+    return up_to <= 0 ? 0 : (int64_t)(c->jitter % (uint64_t)up_to);
+}
+
+void weft_controller_back_off(struct weft_controller *c, int64_t wait_ns, bool at_least)
+{
+    int64_t wait = wait_ns;
+    for (unsigned i = 0; i < c->failures && !at_least; i++) {
+        wait *= 2;
+    }
+    if (c->failures < FAILURES_MAX) {
+        c->failures++;
+    }
+    wait = wait > WAIT_MAX_NS && !at_least ? WAIT_MAX_NS : wait;
+    c->not_before = weft_controller_now() + wait + jitter(c, wait / 5);
+    weft_debounce_rush(&c->debounce, weft_controller_now());
+    weft_controller_schedule(c);
+}
+
+/* ---- the end of a pass ---- */
+
+static void pass_ended(struct weft_controller *c, bool good)
+{
+    if (good) {
+        c->failures = 0;
+        weft_view_nodes_forget(&c->nodes);
+    }
+    if (c->options->once) {
+        const bool all = good && !c->decision.keep.refused &&
+                         !(c->crd_missing && c->config->outputs.hyper_nodes);
+        weft_controller_stop(c, all ? 0 : 1);
+        return;
+    }
+    weft_controller_schedule(c);
+}
+
+/* ---- labels ---- */
+
+static void on_node(void *data, const struct weft_json *node)
+{
+    struct weft_controller *c = data;
+    WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
+    const struct weft_json *metadata = weft_json_get(node, "metadata");
+    const struct weft_json *labels = weft_json_get(metadata, "labels");
+    struct weft_kube_pair pairs[NODE_LABELS_MAX];
+    const char *name = weft_json_string(weft_json_get(metadata, "name"));
+    const char *uid = weft_json_string(weft_json_get(metadata, "uid"));
+    const char *version = weft_json_string(weft_json_get(metadata, "resourceVersion"));
+    const size_t count = weft_json_count(labels);
+    if (name == NULL || uid == NULL || version == NULL || count > NODE_LABELS_MAX) {
+        return; /* the watch brings it too */
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct weft_json *label = weft_json_at(labels, i);
+        const char *value = weft_json_string(label);
+        pairs[i] = (struct weft_kube_pair){weft_json_key(label), value != NULL ? value : ""};
+    }
+    const struct weft_kube_meta meta = {.name = name,
+                                        .ns = "",
+                                        .uid = uid,
+                                        .resource_version = version,
+                                        .labels = pairs,
+                                        .label_count = count};
+    enum weft_view_change change = WEFT_VIEW_SAME;
+    (void)!weft_view_nodes_put(&c->nodes, &meta, &change);
+}
+
+static void on_label_error(void *data, const char *node, const struct weft_error *err, bool retry)
+{
+    struct weft_controller *c = data;
+    WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
+    weft_log(WEFT_LOG_WARN, "node not labelled", WEFT_KV_S("node", node),
+             WEFT_KV_S("error", err->message), WEFT_KV_S("next", retry ? "retry" : "give up"));
+}
+
+static void on_labels_done(void *data, size_t written, size_t failed, bool stopped)
+{
+    struct weft_controller *c = data;
+    WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
+    weft_log(WEFT_LOG_INFO, "nodes labelled", WEFT_KV_I("written", written),
+             WEFT_KV_I("failed", failed));
+    if (c->stopping) {
+        weft_controller_settled(c);
+    } else if (failed > 0 && !c->options->once) {
+        weft_controller_back_off(c, WAIT_REFUSED_NS, false);
+    } else if (!stopped || c->options->once) {
+        pass_ended(c, failed == 0 && !stopped);
+    }
+}
+
+static bool may_write(void *data)
+{
+    return weft_controller_may_write(data);
+}
+
+static int new_labels(struct weft_controller *c, struct weft_error *err)
+{
+    if (c->labels != NULL) {
+        return 0;
+    }
+    const struct weft_labels_env env = {
+        .submit = weft_kube_submit,
+        .cancel = weft_kube_call_cancel,
+        .client = c->client,
+        .may_write = may_write,
+        .on_node = on_node,
+        .on_error = on_label_error,
+        .on_done = on_labels_done,
+        .data = c,
+    };
+    return weft_labels_new(c->loop, c->ours.prefix, c->options->label_rate, &env, &c->labels, err);
+}
+
+/* Queues every Node whose labels are not what they should be; returns how many. */
+static size_t queue_labels(struct weft_controller *c)
+{
+    size_t queued = 0;
+    weft_labels_clear(c->labels);
+    for (size_t i = 0; i < c->nodes.count; i++) {
+        const struct weft_view_node *entry = &c->nodes.items[i];
+        const char *values[WEFT_LAYOUT_TIERS_MAX];
+        if (entry->gone) {
+            continue;
+        }
+        const size_t count = weft_decision_labels(&c->decision, entry->node.name, values);
+        if (weft_labels_current(&entry->node, c->ours.prefix, values, count) ||
+            weft_labels_under_way(c->labels, entry->node.name, values, count)) {
+            continue;
+        }
+        if (weft_labels_add(c->labels, entry->node.name, entry->node.uid, values, count) < 0) {
+            weft_log(WEFT_LOG_ERROR, "out of memory", WEFT_KV_S("for", entry->node.name));
+            return queued;
+        }
+        queued++;
+    }
+    return queued;
+}
+
+static void act_labels(struct weft_controller *c)
+{
+    struct weft_error err = {0};
+    if (!c->config->outputs.labels) {
+        pass_ended(c, true);
+        return;
+    }
+    if (new_labels(c, &err) < 0) {
+        weft_log(WEFT_LOG_ERROR, "labels", WEFT_KV_S("error", err.message));
+        weft_controller_back_off(c, WAIT_RETRY_NS, false);
+        return;
+    }
+    if (queue_labels(c) == 0 && !weft_labels_busy(c->labels)) {
+        pass_ended(c, true);
+        return;
+    }
+    weft_labels_start(c->labels);
+    weft_controller_schedule(c);
+}
+
+/* ---- HyperNodes ---- */
+
+static const struct weft_hypernode_set *view(void *data)
+{
+    const struct weft_controller *c = data;
+    return &c->hypernodes.set;
+}
+
+static void on_object(void *data, const struct weft_hypernode *hn)
+{
+    struct weft_controller *c = data;
+    WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
+    struct weft_hypernode copy = {0};
+    enum weft_view_change change = WEFT_VIEW_SAME;
+    if (weft_hypernode_copy(hn, &copy) < 0 ||
+        weft_view_hypernodes_put(&c->hypernodes, &copy, &change) < 0) {
+        /* the watch brings it too; until then a write on it meets a conflict */
+        weft_log(WEFT_LOG_ERROR, "out of memory", WEFT_KV_S("for", hn->name));
+    }
+}
+
+static void on_gone(void *data, const char *name, const char *uid)
+{
+    struct weft_controller *c = data;
+    WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
+    (void)weft_view_hypernodes_gone(&c->hypernodes, name, uid);
+}
+
+static void log_outcome(const struct weft_controller *c, const struct weft_apply_result *result)
+{
+    const bool good = result->outcome == WEFT_APPLY_DONE || result->outcome == WEFT_APPLY_STALE ||
+                      result->outcome == WEFT_APPLY_STOPPED;
+    weft_log(good ? WEFT_LOG_INFO : WEFT_LOG_WARN, "HyperNodes written",
+             WEFT_KV_S("outcome", weft_apply_outcome_name(result->outcome)),
+             WEFT_KV_I("writes", result->confirmed),
+             WEFT_KV_I("planned", c->decision.plan.step_count),
+             WEFT_KV_S("at", result->outcome == WEFT_APPLY_DONE ? "" : result->name),
+             WEFT_KV_S("error", result->error.message));
+}
+
+static void after_failure(struct weft_controller *c, const struct weft_apply_result *result)
+{
+    if (c->options->once && result->outcome != WEFT_APPLY_STALE &&
+        result->outcome != WEFT_APPLY_UNKNOWN) {
+        pass_ended(c, false);
+        return;
+    }
+    const bool asked = result->retry_after_ns > WAIT_RETRY_NS;
+    switch (result->outcome) {
+    case WEFT_APPLY_STALE:
+        weft_controller_back_off(c, WAIT_STALE_NS, false);
+        break;
+    case WEFT_APPLY_UNKNOWN:
+        weft_kube_reflector_relist(c->hypernode_reflector);
+        weft_controller_back_off(c, WAIT_RETRY_NS, false);
+        break;
+    case WEFT_APPLY_RETRY:
+        weft_controller_back_off(c, asked ? result->retry_after_ns : WAIT_RETRY_NS, asked);
+        break;
+    case WEFT_APPLY_MISSING:
+        /* the list finds out the same and says so */
+        weft_kube_reflector_relist(c->hypernode_reflector);
+        weft_controller_back_off(c, WAIT_RETRY_NS, false);
+        break;
+    case WEFT_APPLY_REFUSED:
+        weft_controller_say(c, true, "WriteRefused", "WriteHyperNodes", result->error.message);
+        weft_controller_back_off(c, WAIT_REFUSED_NS, false);
+        break;
+    case WEFT_APPLY_STOPPED:
+    case WEFT_APPLY_DONE:
+    case WEFT_APPLY_OUTCOME_COUNT:
+        /* by pause, by a lost Lease, or because the world changed: whatever lets writes start
+         * again asks for the pass; the fence alone does not */
+        weft_controller_back_off(c, WAIT_STALE_NS, true);
+        break;
+    }
+}
+
+static void on_apply_done(void *data, const struct weft_apply_result *result)
+{
+    struct weft_controller *c = data;
+    WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
+    log_outcome(c, result);
+    const struct weft_apply_result r = *result;
+    weft_apply_free(c->apply);
+    c->apply = NULL;
+    if (c->stopping) {
+        weft_controller_settled(c);
+    } else if (r.outcome == WEFT_APPLY_DONE) {
+        act_labels(c);
+    } else if (c->hypernode_reflector != NULL) {
+        after_failure(c, &r);
+    }
+}
+
+static void act_hypernodes(struct weft_controller *c)
+{
+    const struct weft_apply_env env = {
+        .submit = weft_kube_submit,
+        .cancel = weft_kube_call_cancel,
+        .client = c->client,
+        .may_write = may_write,
+        .view = view,
+        .on_object = on_object,
+        .on_gone = on_gone,
+        .on_done = on_apply_done,
+        .data = c,
+    };
+    struct weft_error err = {0};
+    if (weft_apply_new(&c->decision.plan, c->ours.prefix, &env, &c->apply, &err) < 0) {
+        weft_log(WEFT_LOG_ERROR, "apply", WEFT_KV_S("error", err.message));
+        weft_controller_back_off(c, WAIT_RETRY_NS, false);
+        return;
+    }
+    weft_apply_start(c->apply);
+}
+
+/* --dry-run and --output: the decision is shown, not carried out. */
+static void show(struct weft_controller *c)
+{
+    struct weft_error err = {0};
+    int status = c->decision.keep.refused ? 1 : 0;
+    if (c->options->output == NULL) {
+        weft_controller_print_plan(c);
+    } else if (weft_controller_write_folder(c->options, &c->decision, &err) < 0) {
+        weft_log(WEFT_LOG_ERROR, "output", WEFT_KV_S("error", err.message));
+        status = 1;
+    }
+    weft_controller_stop(c, status);
+}
+
+void weft_controller_act(struct weft_controller *c)
+{
+    if (weft_controller_reads_only(c)) {
+        show(c);
+        return;
+    }
+    if (c->config->paused) {
+        weft_log(WEFT_LOG_INFO, "paused",
+                 WEFT_KV_I("HyperNode writes held", c->decision.plan.step_count));
+        if (c->options->once) {
+            weft_controller_stop(c, 1);
+        }
+        return;
+    }
+    if (!weft_controller_may_write(c)) {
+        /* between two renewals of the Lease */
+        weft_controller_back_off(c, WAIT_RETRY_NS, true);
+    } else if (c->decision.plan.step_count > 0 && c->config->outputs.hyper_nodes &&
+               !c->crd_missing) {
+        act_hypernodes(c);
+    } else {
+        act_labels(c);
+    }
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state that the controller's files share; each owns the part that its section names. */
+#ifndef WEFT_CONTROLLER_CONTROLLER_INTERNAL_H
+#define WEFT_CONTROLLER_CONTROLLER_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "controller/debounce.h"
+#include "controller/decide.h"
+#include "controller/dumps.h"
+#include "controller/view.h"
+#include "pkg/base/error.h"
+
+struct weft_apply;
+struct weft_config;
+struct weft_dirwatch;
+struct weft_events;
+struct weft_keep;
+struct weft_kube_client;
+struct weft_kube_lease;
+struct weft_kube_reflector;
+struct weft_labels;
+struct weft_loop;
+struct weft_options;
+struct weft_signal;
+struct weft_timer;
+
+enum { WEFT_CONTROLLER_MAGIC = 0x77637472, WEFT_CONTROLLER_IDENTITY_MAX = 320 };
+
+struct weft_controller {
+    unsigned magic;
+    const struct weft_options *options;
+    struct weft_names_of_ours ours;
+    struct weft_loop *loop;
+    struct weft_kube_client *client;
+    struct weft_events *events;
+    char identity[WEFT_CONTROLLER_IDENTITY_MAX]; /* of this process */
+    struct weft_signal *signals[3];
+
+    /* reload.c: the configuration in use */
+    struct weft_config *config;
+    char *config_text;
+    struct weft_dirwatch *config_watch;
+    struct weft_timer *poll; /* files that no watch reports */
+    struct weft_dumps dumps;
+
+    /* watch.c: what is there */
+    struct weft_view_nodes nodes;
+    struct weft_view_hypernodes hypernodes;
+    struct weft_hypernode_set against; /* --against: stands for the HyperNodes that exist */
+    struct weft_kube_reflector *node_reflector;
+    struct weft_kube_reflector *hypernode_reflector;
+    bool nodes_synced;
+    bool hypernodes_synced;
+    bool crd_missing;
+    bool prunes_tier_name;
+
+    /* leader.c: may we write */
+    struct weft_kube_lease *lease;
+    bool leading;
+    bool stopping;
+    struct weft_timer *deadline; /* of stopping, and of --once waiting for the Lease */
+    bool forced;
+
+    /* pass.c: what to write */
+    struct weft_debounce debounce;
+    struct weft_timer *tick;
+    struct weft_keep *keep;
+    struct weft_decision decision;
+    struct weft_apply *apply;
+    struct weft_labels *labels;
+    int64_t keep_due;   /* monotonic; a kept Node may be forgotten then */
+    int64_t not_before; /* monotonic; no pass until then (back-off) */
+    unsigned failures;  /* passes in a row that did not get through */
+    uint64_t jitter;    /* state of the random generator */
+
+    bool done; /* the loop may end */
+    int exit_status;
+};
+
+/* reload.c */
+int weft_controller_load_config(struct weft_controller *c, struct weft_error *err)
+    __attribute__((warn_unused_result));
+int weft_controller_watch_files(struct weft_controller *c, struct weft_error *err)
+    __attribute__((warn_unused_result));
+void weft_controller_reload(struct weft_controller *c);
+
+/* watch.c */
+int weft_controller_start_watching(struct weft_controller *c, struct weft_error *err)
+    __attribute__((warn_unused_result));
+void weft_controller_stop_watching(struct weft_controller *c);
+bool weft_controller_synced(const struct weft_controller *c);
+
+/* leader.c */
+int weft_controller_start_leader(struct weft_controller *c, struct weft_error *err)
+    __attribute__((warn_unused_result));
+/* May a write start now? */
+bool weft_controller_may_write(const struct weft_controller *c);
+/* Stops writing, gives the Lease up after the last answer, ends the loop. */
+void weft_controller_stop(struct weft_controller *c, int exit_status);
+/* A write has been answered: goes on with stopping, if that waits for it. */
+void weft_controller_settled(struct weft_controller *c);
+
+/* Does this run only read? Then it needs no Lease. */
+bool weft_controller_reads_only(const struct weft_controller *c);
+
+/* pass.c */
+int weft_controller_pass_init(struct weft_controller *c, struct weft_error *err)
+    __attribute__((warn_unused_result));
+void weft_controller_pass_done(struct weft_controller *c);
+/* Looks at what is due and sets the timer for what is next. */
+void weft_controller_schedule(struct weft_controller *c);
+/* Something changed; rush: what must not wait. */
+void weft_controller_changed(struct weft_controller *c, bool rush);
+int64_t weft_controller_now(void);
+
+/* act.c: carries a decision out */
+void weft_controller_act(struct weft_controller *c);
+bool weft_controller_writing(const struct weft_controller *c);
+/* No pass before wait_ns and some jitter. */
+void weft_controller_back_off(struct weft_controller *c, int64_t wait_ns, bool at_least);
+
+/* output.c; the set stays empty without --against */
+int weft_controller_read_against(const struct weft_options *options,
+                                 struct weft_hypernode_set *ret_set, struct weft_error *err)
+    __attribute__((warn_unused_result));
+int weft_controller_write_folder(const struct weft_options *options,
+                                 const struct weft_decision *decision, struct weft_error *err)
+    __attribute__((warn_unused_result));
+
+/* report.c */
+void weft_controller_report(struct weft_controller *c);
+void weft_controller_say(struct weft_controller *c, bool warning, const char *reason,
+                         const char *action, const char *note);
+void weft_controller_print_plan(const struct weft_controller *c);
+
+#endif

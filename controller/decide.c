@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Strings the pure parts together; must not look at the world itself. */
+#include "controller/decide.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "controller/forest.h"
+#include "pkg/base/map.h"
+#include "pkg/fabric/selector.h"
+#include "pkg/source/config.h"
+#include "pkg/tree/build.h"
+#include "pkg/tree/tree.h"
+
+enum { LABEL_KEY_MAX = 320 };
+
+_Static_assert((int)WEFT_PAD_INHERIT == (int)WEFT_LAYOUT_PAD_INHERIT &&
+                   (int)WEFT_PAD_SINGLETON == (int)WEFT_LAYOUT_PAD_SINGLETON &&
+                   (int)WEFT_UNPLACED_OMIT == (int)WEFT_LAYOUT_UNPLACED_OMIT &&
+                   (int)WEFT_UNPLACED_SINGLETON == (int)WEFT_LAYOUT_UNPLACED_SINGLETON,
+               "the configuration's words are the layout's");
+
+void weft_decision_done(struct weft_decision *decision)
+{
+    weft_tree_free(decision->tree);
+    weft_layout_done(&decision->layout);
+    weft_keep_result_done(&decision->keep);
+    weft_plan_done(&decision->plan);
+    weft_forest_free(decision->places);
+    *decision = (struct weft_decision){0};
+}
+
+bool weft_node_excluded(const struct weft_node *node, const char *prefix)
+{
+    char key[LABEL_KEY_MAX];
+    (void)snprintf(key, sizeof(key), "%sexclude", prefix);
+    const char *value = weft_node_label(node, key);
+    return value != NULL && strcmp(value, "false") != 0;
+}
+
+/* ---- sources to a tree ---- */
+
+static const char *const *names(const struct weft_names *list)
+{
+    return (const char *const *)list->items;
+}
+
+static void fill_source(const struct weft_config_source *from, const struct weft_fabric *fabric,
+                        struct weft_tree_source *to)
+{
+    *to = (struct weft_tree_source){0};
+    if (from->kind == WEFT_SOURCE_LABELS) {
+        to->levels = &from->levels;
+        return;
+    }
+    to->fabric = fabric;
+    to->options = (struct weft_tree_options){
+        .tiers = from->tiers.count > 0 ? names(&from->tiers) : NULL,
+        .tier_count = from->tiers.count,
+        .exclude_hcas = names(&from->exclude_hcas),
+        .exclude_hca_count = from->exclude_hcas.count,
+        .exclude_switches = names(&from->exclude_switches),
+        .exclude_switch_count = from->exclude_switches.count,
+    };
+}
+
+/* Shallow copies of the Nodes that take part; the caller frees the array only. */
+static int select_nodes(const struct weft_decide_input *in, struct weft_node **ret_selected,
+                        struct weft_keep_node *flags, struct weft_decision *decision)
+{
+    struct weft_node *selected = weft_calloc(in->node_count + 1, sizeof(*selected));
+    if (selected == NULL) {
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < in->node_count; i++) {
+        const struct weft_node *node = &in->nodes[i];
+        flags[i] = (struct weft_keep_node){
+            .name = node->name,
+            .excluded = weft_node_excluded(node, in->ours->prefix),
+            .selected = weft_node_selector_matches(in->config->node_selector, node),
+            .fresh = in->memory[i].fresh,
+        };
+        decision->excluded += flags[i].excluded;
+        if (flags[i].selected && !flags[i].excluded) {
+            selected[decision->selected++] = *node;
+        }
+    }
+    *ret_selected = selected;
+    return 0;
+}
+
+static int mark(struct weft_map *by_node, const struct weft_tree *tree, size_t source)
+{
+    for (size_t i = 0; i < tree->node_count; i++) {
+        int rc = weft_map_get(by_node, tree->nodes[i], NULL)
+                     ? 0
+                     : weft_map_put(by_node, tree->nodes[i], source);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+/* Which source places each Node: with one source that is clear; with several each source's own tree
+ * tells. */
+static int find_sources(const struct weft_decide_input *in, const struct weft_tree_source *sources,
+                        const struct weft_node *selected, const struct weft_decision *decision,
+                        struct weft_map *by_node, struct weft_error *err)
+{
+    const size_t count = in->config->source_count;
+    if (count == 1) {
+        const int rc = mark(by_node, decision->tree, 0);
+        return rc < 0 ? weft_err_errno(err, -rc, "sources") : 0;
+    }
+    for (size_t s = 0; s < count; s++) {
+        weft_auto(weft_tree_free) struct weft_tree *tree = NULL;
+        const struct weft_tree_input input = {.sources = &sources[s],
+                                              .source_count = 1,
+                                              .nodes = selected,
+                                              .node_count = decision->selected};
+        int rc = weft_tree_build(&input, &tree, err);
+        if (rc < 0) {
+            return rc;
+        }
+        rc = mark(by_node, tree, s);
+        if (rc < 0) {
+            return weft_err_errno(err, -rc, "sources");
+        }
+    }
+    return 0;
+}
+
+static void note_sources(const struct weft_decide_input *in, const struct weft_map *by_node,
+                         struct weft_keep_node *flags)
+{
+    for (size_t i = 0; i < in->node_count; i++) {
+        size_t source = 0;
+        in->memory[i].placed = weft_map_get(by_node, in->nodes[i].name, &source);
+        if (in->memory[i].placed) {
+            in->memory[i].source = source;
+        } else if (in->config->source_count == 1) {
+            in->memory[i].source = 0;
+        }
+        flags[i].source = in->memory[i].source;
+    }
+}
+
+static int build_tree(const struct weft_decide_input *in, struct weft_keep_node *flags,
+                      struct weft_decision *decision, struct weft_error *err)
+{
+    const struct weft_config *config = in->config;
+    struct weft_tree_source sources[WEFT_CONFIG_SOURCES_MAX];
+    for (size_t i = 0; i < config->source_count; i++) {
+        fill_source(&config->sources[i], in->fabrics[i], &sources[i]);
+    }
+    weft_autofree struct weft_node *selected = NULL;
+    if (select_nodes(in, &selected, flags, decision) < 0) {
+        return weft_err_nomem(err);
+    }
+    const struct weft_tree_input input = {
+        .sources = sources,
+        .source_count = config->source_count,
+        .plan = names(&config->tiers),
+        .plan_count = config->tiers.count,
+        .nodes = in->any_host ? NULL : selected,
+        .node_count = decision->selected,
+    };
+    int rc = weft_tree_build(&input, &decision->tree, err);
+    if (rc < 0) {
+        return rc;
+    }
+    weft_auto(weft_map_free) struct weft_map *by_node = weft_map_new(WEFT_NODES_MAX);
+    if (by_node == NULL) {
+        return weft_err_nomem(err);
+    }
+    rc = find_sources(in, sources, selected, decision, by_node, err);
+    if (rc < 0) {
+        return rc;
+    }
+    note_sources(in, by_node, flags);
+    return 0;
+}
+
+/* ---- tree to a plan ---- */
+
+static int build_layout(const struct weft_decide_input *in, struct weft_decision *decision,
+                        struct weft_error *err)
+{
+    const struct weft_layout_options options = {
+        .tiers = names(&in->config->tiers),
+        .tier_count = in->config->tiers.count,
+        .pad = (enum weft_layout_pad)in->config->pad,
+        .unplaced = (enum weft_layout_unplaced)in->config->unplaced,
+        .instance = in->ours->instance,
+        .existing = in->live,
+    };
+    return weft_layout_build(decision->tree, &options, &decision->layout, err);
+}
+
+/* A field that the server drops must not look like a difference for ever. */
+static int drop_tier_names(struct weft_hypernode_set *set)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        char *none = weft_strdup("");
+        if (none == NULL) {
+            return -ENOMEM;
+        }
+        weft_free(set->items[i].tier_name);
+        set->items[i].tier_name = none;
+    }
+    return 0;
+}
+
+static int keep_places(const struct weft_decide_input *in, const struct weft_keep_node *flags,
+                       struct weft_decision *decision, struct weft_error *err)
+{
+    const struct weft_config *config = in->config;
+    const bool never = config->hold_down.forget_after_ns == WEFT_CONFIG_NEVER;
+    const struct weft_keep_options options = {
+        .instance = in->ours->instance,
+        .snapshots = config->hold_down.snapshots,
+        .period = config->hold_down.period_ns,
+        .forget_after = never ? WEFT_KEEP_NEVER : config->hold_down.forget_after_ns,
+        .lost_percent = config->brakes.lost_percent,
+        .moved_percent = config->brakes.moved_percent,
+        .min_nodes = config->brakes.min_nodes,
+        .accepted = in->accepted,
+        .now = in->now,
+    };
+    const struct weft_keep_input input = {
+        .live = in->live,
+        .wanted = &decision->layout.desired,
+        .nodes = flags,
+        .node_count = in->node_count,
+        .options = &options,
+    };
+    int rc = weft_keep_decide(in->keep, &input, &decision->keep, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = in->prunes_tier_name ? drop_tier_names(&decision->keep.set) : 0;
+    return rc < 0 ? weft_err_nomem(err) : 0;
+}
+
+/* Without Nodes nothing is known to exist that could keep a place: what the sources say counts. */
+static int keep_all(struct weft_decision *decision, struct weft_error *err)
+{
+    decision->keep.due = INT64_MAX;
+    return weft_hypernode_set_copy(&decision->layout.desired, &decision->keep.set) < 0
+               ? weft_err_nomem(err)
+               : 0;
+}
+
+static int decide(const struct weft_decide_input *in, struct weft_keep_node *flags,
+                  struct weft_decision *decision, struct weft_error *err)
+{
+    int rc = build_tree(in, flags, decision, err);
+    if (rc == 0) {
+        rc = build_layout(in, decision, err);
+    }
+    if (rc == 0) {
+        rc = in->any_host ? keep_all(decision, err) : keep_places(in, flags, decision, err);
+    }
+    const struct weft_plan_options options = {.instance = in->ours->instance, .check = true};
+    if (rc == 0) {
+        rc = weft_plan_build(in->live, &decision->keep.set, &options, &decision->plan, err);
+    }
+    if (rc == 0) {
+        rc = weft_forest_new(&decision->keep.set, NULL, &decision->places, err);
+    }
+    return rc;
+}
+
+int weft_decide(const struct weft_decide_input *input, struct weft_decision *ret_decision,
+                struct weft_error *err)
+{
+    weft_auto(weft_decision_done) struct weft_decision decision = {0};
+    weft_autofree struct weft_keep_node *flags = weft_calloc(input->node_count + 1, sizeof(*flags));
+    if (flags == NULL) {
+        return weft_err_nomem(err);
+    }
+    const int rc = decide(input, flags, &decision, err);
+    if (rc < 0) {
+        return rc;
+    }
+    *ret_decision = decision;
+    decision = (struct weft_decision){0};
+    return 0;
+}
+
+size_t weft_decision_labels(const struct weft_decision *decision, const char *node,
+                            const char *ret_values[WEFT_LAYOUT_TIERS_MAX])
+{
+    size_t chain[WEFT_FOREST_TIERS_MAX];
+    const size_t count = weft_forest_chain(decision->places, node, chain);
+    /* all tiers or none */
+    if (count != decision->layout.tier_count || weft_plan_holds(&decision->plan, node)) {
+        return 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        ret_values[i] = weft_forest_object(decision->places, chain[i])->name;
+    }
+    return count;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps Nodes where they are while there is doubt. A Node that exists and that no source places any
+ * more keeps its last place, read from the HyperNodes that exist; a change that is too large to be
+ * believed is held back (brakes) until it is accepted by its hash. Joins always go on.
+ *
+ * It compares two sets and returns a third: no I/O, no clock of its own. What it remembers between
+ * passes is only for how long a Node has been missing; losing that memory makes it keep longer,
+ * never shorter. */
+#ifndef WEFT_CONTROLLER_KEEP_H
+#define WEFT_CONTROLLER_KEEP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pkg/base/error.h"
+#include "pkg/base/mem.h"
+#include "pkg/hypernode/hypernode.h"
+
+struct weft_keep;
+
+enum { WEFT_KEEP_SOURCES_MAX = 64, WEFT_KEEP_HASH_MAX = 17 };
+/* the source of a Node that none is known to have placed */
+#define WEFT_KEEP_NO_SOURCE SIZE_MAX
+#define WEFT_KEEP_NEVER INT64_C(-1)
+
+/* A Node that exists now. */
+struct weft_keep_node {
+    const char *name; /* borrowed for the call */
+    bool selected;    /* takes part (nodeSelector) */
+    bool excluded;    /* carries the exclude label: leaves at once, counts nowhere */
+    bool fresh;       /* a new Node under an old name: has no last place */
+    size_t source;    /* rank of the source that places it, or last did; or WEFT_KEEP_NO_SOURCE */
+};
+
+struct weft_keep_options {
+    const char *instance;  /* whose objects are ours */
+    unsigned snapshots;    /* a loss counts after so many passes… */
+    int64_t period;        /* …and this long, ns… */
+    int64_t forget_after;  /* …and this long, ns, or WEFT_KEEP_NEVER */
+    unsigned lost_percent; /* brakes; 100 or more: off */
+    unsigned moved_percent;
+    size_t min_nodes;     /* below so many placed Nodes of a source its brakes are off */
+    const char *accepted; /* hash that somebody accepted; NULL or "": none */
+    int64_t now;          /* monotonic, ns */
+};
+
+struct weft_keep_input {
+    const struct weft_hypernode_set *live;   /* all HyperNodes that exist */
+    const struct weft_hypernode_set *wanted; /* the layout of what the sources say */
+    const struct weft_keep_node *nodes;      /* each name once */
+    size_t node_count;
+    const struct weft_keep_options *options;
+};
+
+/* What one source wanted and what became of it. */
+struct weft_keep_tally {
+    size_t placed; /* existing Nodes with a place before */
+    size_t joined;
+    size_t moved;
+    size_t lost;    /* no place now: unknown to the sources or no longer selected */
+    bool held;      /* moves and losses are held back… */
+    bool accepted;  /* …or would be, but were accepted */
+    bool lost_trip; /* which brake it was */
+    bool moved_trip;
+};
+
+struct weft_keep_result {
+    struct weft_hypernode_set set; /* what to aim for */
+    /* by source; the last entry is for Nodes without one */
+    struct weft_keep_tally tallies[WEFT_KEEP_SOURCES_MAX + 1];
+    bool refused;                  /* some source is held */
+    char hash[WEFT_KEEP_HASH_MAX]; /* names the refused (or accepted) change; "" if none */
+    bool frozen;    /* refused, and the tiers changed too: nothing at all is changed */
+    size_t kept;    /* Nodes that keep their place although no source places them */
+    size_t dropped; /* Nodes that lost their place in this pass (excluded ones apart) */
+    /* names of the kept, the first few, borrowed from the nodes */
+    const char *kept_names[8];
+    int64_t due; /* monotonic time at which a kept Node may be forgotten; INT64_MAX: never */
+};
+
+struct weft_keep *weft_keep_new(void) __attribute__((warn_unused_result));
+void weft_keep_free(struct weft_keep *keep);
+WEFT_DEFINE_AUTO(struct weft_keep, weft_keep_free)
+
+void weft_keep_result_done(struct weft_keep_result *result);
+WEFT_DEFINE_AUTO_VALUE(struct weft_keep_result, weft_keep_result_done)
+
+/* The caller owns *ret_result (weft_keep_result_done). Errors: -ENOMEM, -EFBIG; then the memory of
+ * missing Nodes is as before or has one pass less counted. */
+int weft_keep_decide(struct weft_keep *keep, const struct weft_keep_input *input,
+                     struct weft_keep_result *ret_result, struct weft_error *err)
+    __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weft-controller: command line in, exit status out. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "controller/controller.h"
+#include "controller/options.h"
+
+int main(int argc, char *argv[])
+{
+    struct weft_error err = {0};
+    struct weft_options options = {0};
+    if (weft_options_parse(argc, argv, &options, &err) < 0) {
+        (void)fprintf(stderr, "weft-controller: %s\nTry weft-controller --help.\n", err.message);
+        return 2;
+    }
+    if (options.help) {
+        (void)fputs(weft_options_usage, stdout);
+        return 0;
+    }
+    if (options.version) {
+        (void)puts("weft-controller " WEFT_VERSION);
+        return 0;
+    }
+    weft_log_setup(options.log_level, options.log_format, STDERR_FILENO);
+    const int rc = options.output != NULL ? weft_controller_output(&options, &err)
+                                          : weft_controller_run(&options, &err);
+    if (rc < 0) {
+        (void)fprintf(stderr, "weft-controller: %s\n", err.message);
+        return 1;
+    }
+    return rc;
+}

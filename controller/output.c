@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --output: a decision as manifests in a folder. With Nodes from a file, or with switch graphs
+ * alone, it needs no API server at all. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "controller/controller-internal.h"
+#include "controller/controller.h"
+#include "controller/options.h"
+#include "pkg/apply/folder.h"
+#include "pkg/base/file.h"
+#include "pkg/base/log.h"
+#include "pkg/source/config.h"
+#include "pkg/tree/tree.h"
+
+int weft_controller_read_against(const struct weft_options *options,
+                                 struct weft_hypernode_set *ret_set, struct weft_error *err)
+{
+    if (options->against == NULL) {
+        return 0;
+    }
+    const int rc = weft_folder_read(options->against, options->prefix, ret_set, err);
+    return rc < 0 ? weft_err_wrap(err, rc, "--against %s", options->against) : 0;
+}
+
+int weft_controller_write_folder(const struct weft_options *options,
+                                 const struct weft_decision *decision, struct weft_error *err)
+{
+    struct weft_folder_counts state = {0};
+    struct weft_folder_counts steps = {0};
+    int rc = weft_folder_write(options->output, &decision->keep.set, options->prefix, &state, err);
+    if (rc == 0 && options->against != NULL) {
+        rc =
+            weft_folder_write_steps(options->output, &decision->plan, options->prefix, &steps, err);
+    }
+    if (rc < 0) {
+        return weft_err_wrap(err, rc, "--output %s", options->output);
+    }
+    (void)printf(
+        "%s: %zu HyperNodes of %zu Nodes; %zu files written, %zu as they were, %zu removed\n",
+        options->output, decision->keep.set.count, decision->tree->node_count, state.written,
+        state.unchanged, state.removed);
+    if (options->against != NULL) {
+        (void)printf("%s: %zu steps from %s\n", options->output, decision->plan.step_count,
+                     options->against);
+    }
+    return 0;
+}
+
+/* ---- without an API server ---- */
+
+struct offline {
+    struct weft_config *config;
+    struct weft_dumps dumps;
+    struct weft_nodes nodes;
+    struct weft_hypernode_set live;
+    struct weft_keep *keep;
+    struct weft_decision decision;
+};
+
+static void offline_done(struct offline *o)
+{
+    weft_decision_done(&o->decision);
+    weft_keep_free(o->keep);
+    weft_hypernode_set_done(&o->live);
+    weft_nodes_done(&o->nodes);
+    weft_dumps_done(&o->dumps);
+    weft_config_free(o->config);
+}
+WEFT_DEFINE_AUTO_VALUE(struct offline, offline_done)
+
+static int read_nodes(const char *path, struct weft_nodes *ret_nodes, struct weft_error *err)
+{
+    weft_autofree char *text = NULL;
+    size_t len = 0;
+    const int rc = weft_file_read(path, WEFT_NODES_TEXT_MAX, &text, &len, err);
+    return rc < 0 ? rc : weft_nodes_parse(text, len, path, ret_nodes, err);
+}
+
+static void print_findings(const struct weft_finding *findings, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        weft_log(WEFT_LOG_WARN, findings[i].kind, WEFT_KV_S("about", findings[i].subject),
+                 WEFT_KV_S("detail", findings[i].detail));
+    }
+}
+
+static int decide(struct offline *o, const struct weft_options *options, struct weft_error *err)
+{
+    const struct weft_fabric *fabrics[WEFT_CONFIG_SOURCES_MAX] = {0};
+    const struct weft_names_of_ours ours = {.prefix = options->prefix,
+                                            .instance = options->instance};
+    (void)weft_dumps_refresh(&o->dumps);
+    int rc = weft_dumps_fabrics(&o->dumps, fabrics, err);
+    if (rc < 0) {
+        return rc;
+    }
+    weft_autofree struct weft_decide_memory *memory =
+        weft_calloc(o->nodes.count + 1, sizeof(*memory));
+    o->keep = weft_keep_new();
+    if (memory == NULL || o->keep == NULL) {
+        return weft_err_nomem(err);
+    }
+    for (size_t i = 0; i < o->nodes.count; i++) {
+        memory[i].source = WEFT_KEEP_NO_SOURCE;
+    }
+    const struct weft_decide_input input = {
+        .config = o->config,
+        .ours = &ours,
+        .fabrics = fabrics,
+        .nodes = o->nodes.items,
+        .memory = memory,
+        .node_count = o->nodes.count,
+        .any_host = options->nodes == NULL,
+        .live = &o->live,
+        .keep = o->keep,
+    };
+    return weft_decide(&input, &o->decision, err);
+}
+
+static int run_offline(struct offline *o, const struct weft_options *options,
+                       struct weft_error *err)
+{
+    if (weft_dumps_configure(&o->dumps, o->config) < 0) {
+        return weft_err_nomem(err);
+    }
+    int rc = options->nodes == NULL ? 0 : read_nodes(options->nodes, &o->nodes, err);
+    if (rc == 0) {
+        rc = weft_controller_read_against(options, &o->live, err);
+    }
+    if (rc == 0) {
+        rc = decide(o, options, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    print_findings(o->decision.tree->findings, o->decision.tree->finding_count);
+    print_findings(o->decision.layout.findings, o->decision.layout.finding_count);
+    print_findings(o->decision.plan.findings, o->decision.plan.finding_count);
+    rc = weft_controller_write_folder(options, &o->decision, err);
+    if (rc == 0 && o->decision.keep.refused) {
+        weft_log(WEFT_LOG_WARN, "TopologyChangeRefused", WEFT_KV_S("change", o->decision.keep.hash),
+                 WEFT_KV_S("kept", "the places in --against"));
+        return 1;
+    }
+    return rc;
+}
+
+static bool needs_nodes(const struct weft_config *config)
+{
+    for (size_t i = 0; i < config->source_count; i++) {
+        if (config->sources[i].kind == WEFT_SOURCE_LABELS) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int weft_controller_output(const struct weft_options *options, struct weft_error *err)
+{
+    weft_auto(offline_done) struct offline o = {0};
+    const int rc = weft_config_load(options->config, &o.config, err);
+    if (rc < 0) {
+        return rc;
+    }
+    const bool cluster =
+        options->nodes == NULL && (options->kubeconfig != NULL || needs_nodes(o.config));
+    return cluster ? weft_controller_run(options, err) : run_offline(&o, options, err);
+}

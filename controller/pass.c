@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a pass runs and what goes into it. What comes out is carried out by act.c. */
+#include <errno.h>
+#include <string.h>
+
+#include "controller/controller-internal.h"
+#include "controller/options.h"
+#include "pkg/base/clock.h"
+#include "pkg/base/log.h"
+#include "pkg/fabric/fabric.h"
+#include "pkg/loop/loop.h"
+#include "pkg/source/config.h"
+
+int64_t weft_controller_now(void)
+{
+    return weft_clock_monotonic(weft_clock_system());
+}
+
+static void on_tick(void *data);
+
+int weft_controller_pass_init(struct weft_controller *c, struct weft_error *err)
+{
+    c->keep = weft_keep_new();
+    if (c->keep == NULL) {
+        return weft_err_nomem(err);
+    }
+    c->keep_due = INT64_MAX;
+    weft_debounce_init(&c->debounce, c->config->debounce.quiet_ns, c->config->debounce.max_ns);
+    return weft_timer_new(c->loop, on_tick, c, &c->tick, err);
+}
+
+void weft_controller_pass_done(struct weft_controller *c)
+{
+    weft_timer_free(c->tick);
+    weft_decision_done(&c->decision);
+    weft_keep_free(c->keep);
+}
+
+/* ---- when ---- */
+
+static bool ready(const struct weft_controller *c)
+{
+    return !c->stopping && weft_controller_synced(c) &&
+           (c->leading || weft_controller_reads_only(c)) && c->apply == NULL;
+}
+
+static int64_t due_at(const struct weft_controller *c)
+{
+    int64_t due = weft_debounce_due(&c->debounce);
+    due = c->keep_due < due ? c->keep_due : due;
+    return due < c->not_before ? c->not_before : due;
+}
+
+void weft_controller_schedule(struct weft_controller *c)
+{
+    const int64_t due = due_at(c);
+    if (!ready(c) || due == INT64_MAX) {
+        weft_timer_stop(c->tick);
+        return;
+    }
+    const int64_t now = weft_controller_now();
+    /* a pass runs from the timer only, never from inside a watch's callback */
+    weft_timer_start(c->tick, due > now ? due - now : 0, 0);
+}
+
+void weft_controller_changed(struct weft_controller *c, bool rush)
+{
+    const int64_t now = weft_controller_now();
+    if (rush) {
+        weft_debounce_rush(&c->debounce, now);
+    } else {
+        weft_debounce_touch(&c->debounce, now);
+    }
+    weft_controller_schedule(c);
+}
+
+/* ---- what ---- */
+
+static bool any_of_ours(const struct weft_controller *c)
+{
+    for (size_t i = 0; i < c->hypernodes.set.count; i++) {
+        if (weft_hypernode_is_ours(&c->hypernodes.set.items[i], c->ours.instance)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A CRD from before Volcano 1.14 drops spec.tierName: seen by all of ours lacking it. */
+static bool prunes_tier_name(const struct weft_controller *c)
+{
+    bool any = false;
+    for (size_t i = 0; i < c->hypernodes.set.count; i++) {
+        const struct weft_hypernode *hn = &c->hypernodes.set.items[i];
+        if (!weft_hypernode_is_ours(hn, c->ours.instance)) {
+            continue;
+        }
+        if (hn->tier_name[0] != '\0') {
+            return false;
+        }
+        any = true;
+    }
+    return any;
+}
+
+static void recall(const struct weft_controller *c, const struct weft_node *nodes, size_t count,
+                   struct weft_decide_memory *memory)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct weft_view_node *entry = weft_view_nodes_get(&c->nodes, nodes[i].name);
+        memory[i] = (struct weft_decide_memory){.fresh = entry->fresh, .source = entry->source};
+    }
+}
+
+static void remember(struct weft_controller *c, const struct weft_node *nodes, size_t count,
+                     const struct weft_decide_memory *memory)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct weft_view_node *entry = weft_view_nodes_get(&c->nodes, nodes[i].name);
+        entry->source = memory[i].source;
+        entry->fresh = entry->fresh && !memory[i].placed;
+    }
+}
+
+static int decide(struct weft_controller *c, struct weft_error *err)
+{
+    const struct weft_fabric *fabrics[WEFT_CONFIG_SOURCES_MAX] = {0};
+    int rc = weft_dumps_fabrics(&c->dumps, fabrics, err);
+    if (rc < 0) {
+        return rc;
+    }
+    weft_autofree struct weft_node *nodes = NULL;
+    size_t count = 0;
+    if (weft_view_nodes_array(&c->nodes, &nodes, &count) < 0) {
+        return weft_err_nomem(err);
+    }
+    if (count == 0 && any_of_ours(c)) {
+        return weft_err_set(err, -ENODATA, WEFT_ERR_CONFIG,
+                            "the API server lists no Node at all: nothing is changed");
+    }
+    weft_autofree struct weft_decide_memory *memory = weft_calloc(count + 1, sizeof(*memory));
+    if (memory == NULL) {
+        return weft_err_nomem(err);
+    }
+    recall(c, nodes, count, memory);
+    const struct weft_decide_input input = {
+        .config = c->config,
+        .ours = &c->ours,
+        .fabrics = fabrics,
+        .nodes = nodes,
+        .memory = memory,
+        .node_count = count,
+        .live = c->options->against != NULL ? &c->against : &c->hypernodes.set,
+        .prunes_tier_name = prunes_tier_name(c),
+        .keep = c->keep,
+        .now = weft_controller_now(),
+    };
+    weft_decision_done(&c->decision);
+    rc = weft_decide(&input, &c->decision, err);
+    if (rc == 0) {
+        remember(c, nodes, count, memory);
+    }
+    return rc;
+}
+
+static void run_pass(struct weft_controller *c)
+{
+    struct weft_error err = {0};
+    weft_debounce_clear(&c->debounce);
+    c->keep_due = INT64_MAX;
+    c->not_before = 0;
+    (void)weft_dumps_refresh(&c->dumps);
+    if (decide(c, &err) < 0) {
+        weft_log(WEFT_LOG_ERROR, "pass failed", WEFT_KV_S("error", err.message));
+        weft_controller_say(c, true, "PassFailed", "KeepState", err.message);
+        if (c->options->once || weft_controller_reads_only(c)) {
+            weft_controller_stop(c, 1);
+            return;
+        }
+        weft_controller_back_off(c, WEFT_NS_PER_S, false);
+        return;
+    }
+    c->keep_due = c->decision.keep.due;
+    weft_controller_report(c);
+    weft_controller_act(c);
+}
+
+static void on_tick(void *data)
+{
+    struct weft_controller *c = data;
+    WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
+    if (ready(c) && due_at(c) <= weft_controller_now()) {
+        run_pass(c);
+    } else {
+        weft_controller_schedule(c);
+    }
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The configuration in use: read at the start, read again when its file changes or on SIGHUP. A new
+ * one that is not understood changes nothing. */
+#include <errno.h>
+#include <string.h>
+
+#include "controller/controller-internal.h"
+#include "controller/events.h"
+#include "controller/options.h"
+#include "pkg/base/clock.h"
+#include "pkg/base/file.h"
+#include "pkg/base/log.h"
+#include "pkg/kube/reflector.h"
+#include "pkg/loop/loop.h"
+#include "pkg/source/config.h"
+
+/* Files whose folder cannot be watched, whose folder was replaced, and dumps. */
+#define POLL_NS (10 * WEFT_NS_PER_S)
+#define POLL_UNWATCHED_NS (WEFT_NS_PER_S / 2)
+
+int weft_controller_load_config(struct weft_controller *c, struct weft_error *err)
+{
+    weft_autofree char *text = NULL;
+    size_t len = 0;
+    bool changed = false;
+    int rc = weft_file_read(c->options->config, WEFT_CONFIG_MAX, &text, &len, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (c->config_text != NULL && strcmp(c->config_text, text) == 0) {
+        return 0;
+    }
+    weft_auto(weft_config_free) struct weft_config *config = NULL;
+    rc = weft_config_parse(text, len, c->options->config, &config, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (weft_dumps_configure(&c->dumps, config) < 0 ||
+        weft_view_nodes_keys(&c->nodes, config, &changed) < 0) {
+        return weft_err_nomem(err);
+    }
+    weft_config_free(c->config);
+    weft_free(c->config_text);
+    c->config = weft_steal(&config);
+    c->config_text = weft_steal(&text);
+    if (changed && c->node_reflector != NULL) {
+        weft_kube_reflector_relist(c->node_reflector); /* for labels that did not matter before */
+    }
+    return 1;
+}
+
+void weft_controller_reload(struct weft_controller *c)
+{
+    struct weft_error err = {0};
+    const bool was_paused = c->config->paused;
+    const int rc = weft_controller_load_config(c, &err);
+    if (rc < 0) {
+        weft_log(WEFT_LOG_ERROR, "configuration rejected", WEFT_KV_S("error", err.message),
+                 WEFT_KV_S("in use", "the one before"));
+        weft_controller_say(c, true, "ConfigRejected", "KeepConfig", err.message);
+        return;
+    }
+    weft_events_clear(c->events, "Lease", c->options->lease, "ConfigRejected");
+    if (rc == 0) {
+        return;
+    }
+    weft_log(WEFT_LOG_INFO, "configuration read", WEFT_KV_S("file", c->options->config),
+             WEFT_KV_S("paused", c->config->paused ? "true" : "false"));
+    if (c->config->paused != was_paused) {
+        weft_log(WEFT_LOG_INFO, c->config->paused ? "paused" : "going on");
+    }
+    weft_debounce_configure(&c->debounce, c->config->debounce.quiet_ns, c->config->debounce.max_ns);
+    weft_controller_changed(c, true);
+}
+
+static void on_folder(void *data, const char *name)
+{
+    (void)name; /* a ConfigMap changes by its "..data" link, not by the file's own name */
+    struct weft_controller *c = data;
+    WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
+    weft_controller_reload(c);
+}
+
+static void on_poll(void *data)
+{
+    struct weft_controller *c = data;
+    WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
+    weft_controller_reload(c);
+    if (weft_dumps_refresh(&c->dumps)) {
+        weft_controller_changed(c, false);
+    }
+}
+
+int weft_controller_watch_files(struct weft_controller *c, struct weft_error *err)
+{
+    const char *slash = strrchr(c->options->config, '/');
+    weft_autofree char *dir =
+        slash == NULL ? weft_strdup(".")
+                      : weft_strndup(c->options->config, (size_t)(slash - c->options->config) + 1);
+    if (dir == NULL) {
+        return weft_err_nomem(err);
+    }
+    struct weft_error why = {0};
+    int64_t period = POLL_NS;
+    if (weft_dirwatch_new(c->loop, dir, on_folder, c, &c->config_watch, &why) < 0) {
+        weft_log(WEFT_LOG_WARN, "configuration folder not watched, only polled",
+                 WEFT_KV_S("error", why.message));
+        period = POLL_UNWATCHED_NS;
+    }
+    const int rc = weft_timer_new(c->loop, on_poll, c, &c->poll, err);
+    if (rc == 0) {
+        weft_timer_start(c->poll, period, period);
+    }
+    return rc;
+}

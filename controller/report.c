@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What people are told: findings as log lines and Events, and the plan of --dry-run. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "controller/controller-internal.h"
+#include "controller/events.h"
+#include "controller/labels.h"
+#include "controller/options.h"
+#include "pkg/base/log.h"
+#include "pkg/source/config.h"
+#include "pkg/tree/tree.h"
+
+enum {
+    REASON_MAX = 64,
+    NOTE_MAX = 900,
+    /* of one kind: beyond it one Event with the number says more than hundreds */
+    EACH_MAX = 10
+};
+
+/* "split-node" → "SplitNode" */
+static const char *reason_of(const char *kind, char reason[REASON_MAX])
+{
+    size_t len = 0;
+    bool up = true;
+    for (; *kind != '\0' && len + 1 < REASON_MAX; kind++) {
+        if (*kind == '-') {
+            up = true;
+            continue;
+        }
+        reason[len++] = up ? (char)toupper((unsigned char)*kind) : *kind;
+        up = false;
+    }
+    reason[len] = '\0';
+    return reason;
+}
+
+static struct weft_event_object about_us(const struct weft_controller *c)
+{
+    return (struct weft_event_object){.api_version = "coordination.k8s.io/v1",
+                                      .kind = "Lease",
+                                      .ns = c->options->ns,
+                                      .name = c->options->lease,
+                                      .uid = ""};
+}
+
+static void say_about(struct weft_controller *c, const struct weft_event_object *object,
+                      bool warning, const char *reason, const char *action, const char *note)
+{
+    if (weft_events_add(c->events, object, warning, reason, action, note)) {
+        weft_log(warning ? WEFT_LOG_WARN : WEFT_LOG_INFO, reason, WEFT_KV_S("kind", object->kind),
+                 WEFT_KV_S("name", object->name), WEFT_KV_S("note", note));
+    }
+}
+
+void weft_controller_say(struct weft_controller *c, bool warning, const char *reason,
+                         const char *action, const char *note)
+{
+    const struct weft_event_object object = about_us(c);
+    say_about(c, &object, warning, reason, action, note);
+}
+
+/* ---- findings ---- */
+
+static void say_finding(struct weft_controller *c, const struct weft_finding *f)
+{
+    char reason[REASON_MAX];
+    char note[NOTE_MAX];
+    (void)reason_of(f->kind, reason);
+    const struct weft_view_node *node = weft_view_nodes_get(&c->nodes, f->subject);
+    const struct weft_hypernode *hn = weft_hypernode_set_get(&c->hypernodes.set, f->subject);
+    struct weft_event_object object = about_us(c);
+    (void)snprintf(note, sizeof(note), "%s%s%s", f->subject, f->subject[0] != '\0' ? ": " : "",
+                   f->detail);
+    if (node != NULL) {
+        object = (struct weft_event_object){"v1", "Node", "", f->subject, node->node.uid};
+    } else if (hn != NULL) {
+        object = (struct weft_event_object){WEFT_HYPERNODE_API_VERSION, "HyperNode", "", f->subject,
+                                            hn->uid};
+    }
+    if (node != NULL || hn != NULL) {
+        (void)snprintf(note, sizeof(note), "%s", f->detail);
+    }
+    say_about(c, &object, true, reason, "Report", note);
+}
+
+static void say_many(struct weft_controller *c, const struct weft_finding *first, size_t count)
+{
+    char reason[REASON_MAX];
+    char note[NOTE_MAX];
+    (void)snprintf(note, sizeof(note), "%zu findings \"%s\": %s (%s), %s, %s …", count, first->kind,
+                   first->subject, first->detail, first[1].subject, first[2].subject);
+    weft_controller_say(c, true, reason_of(first->kind, reason), "Report", note);
+}
+
+/* findings are sorted by kind */
+static void say_findings(struct weft_controller *c, const struct weft_finding *findings,
+                         size_t count)
+{
+    for (size_t i = 0; i < count;) {
+        size_t end = i + 1;
+        while (end < count && strcmp(findings[end].kind, findings[i].kind) == 0) {
+            end++;
+        }
+        if (end - i > EACH_MAX) {
+            say_many(c, &findings[i], end - i);
+        }
+        for (; i < end && end - i <= EACH_MAX; i++) {
+            say_finding(c, &findings[i]);
+        }
+        i = end;
+    }
+}
+
+/* ---- brakes and kept places ---- */
+
+static const char *source_name(const struct weft_controller *c, size_t source, char *text,
+                               size_t size)
+{
+    static const char *const kinds[] = {
+        [WEFT_SOURCE_LABELS] = "labels", [WEFT_SOURCE_INFINIBAND] = "infiniband"};
+    if (source < c->config->source_count) {
+        (void)snprintf(text, size, "source %zu (%s)", source + 1,
+                       kinds[c->config->sources[source].kind]);
+    } else {
+        (void)snprintf(text, size, "the sources");
+    }
+    return text;
+}
+
+static void say_refused(struct weft_controller *c)
+{
+    const struct weft_keep_result *keep = &c->decision.keep;
+    char note[NOTE_MAX];
+    char source[64];
+    for (size_t i = 0; i <= WEFT_KEEP_SOURCES_MAX; i++) {
+        const struct weft_keep_tally *t = &keep->tallies[i];
+        if (!t->held) {
+            continue;
+        }
+        (void)snprintf(note, sizeof(note),
+                       "Of %zu placed Nodes, %s would move %zu and drop %zu, more than the brakes "
+                       "allow (moved %u%%, lost %u%%). They stay where they are%s; Nodes that join "
+                       "are placed. Change %s.",
+                       t->placed, source_name(c, i, source, sizeof(source)), t->moved, t->lost,
+                       c->config->brakes.moved_percent, c->config->brakes.lost_percent,
+                       keep->frozen ? ", and so does everything else, as the tiers changed too"
+                                    : "",
+                       keep->hash);
+        weft_controller_say(c, true, "TopologyChangeRefused", "HoldChange", note);
+    }
+    if (!keep->refused) {
+        weft_events_clear(c->events, "Lease", c->options->lease, "TopologyChangeRefused");
+    }
+}
+
+static void say_kept(struct weft_controller *c)
+{
+    const struct weft_keep_result *keep = &c->decision.keep;
+    char note[NOTE_MAX];
+    size_t len = 0;
+    note[0] = '\0';
+    const size_t shown = keep->kept < WEFT_ARRAY_LEN(keep->kept_names)
+                             ? keep->kept
+                             : WEFT_ARRAY_LEN(keep->kept_names);
+    for (size_t i = 0; i < shown && len < sizeof(note); i++) {
+        const int n = snprintf(note + len, sizeof(note) - len, "%s%s", i > 0 ? ", " : "",
+                               keep->kept_names[i]);
+        len += n > 0 ? (size_t)n : 0;
+    }
+    if (keep->kept > 0) {
+        char full[NOTE_MAX + 128];
+        (void)snprintf(full, sizeof(full),
+                       "%zu Nodes keep their last place although no source places them now: %s%s",
+                       keep->kept, note, keep->kept > shown ? " …" : "");
+        weft_controller_say(c, true, "LastPlaceKept", "KeepPlace", full);
+    } else {
+        weft_events_clear(c->events, "Lease", c->options->lease, "LastPlaceKept");
+    }
+}
+
+static void say_dumps(struct weft_controller *c)
+{
+    bool any = false;
+    for (size_t i = 0; i < c->dumps.count; i++) {
+        if (c->dumps.items[i].error.code != 0) {
+            weft_controller_say(c, true, "SourceFailed", "KeepState",
+                                c->dumps.items[i].error.message);
+            any = true;
+        }
+    }
+    if (!any) {
+        weft_events_clear(c->events, "Lease", c->options->lease, "SourceFailed");
+    }
+}
+
+void weft_controller_report(struct weft_controller *c)
+{
+    const struct weft_decision *d = &c->decision;
+    weft_events_clear(c->events, "Lease", c->options->lease, "PassFailed");
+    weft_log(d->plan.step_count > 0 ? WEFT_LOG_INFO : WEFT_LOG_DEBUG, "pass",
+             WEFT_KV_I("nodes", d->selected), WEFT_KV_I("placed", d->tree->node_count),
+             WEFT_KV_I("unplaced", d->tree->unplaced_count), WEFT_KV_I("kept", d->keep.kept),
+             WEFT_KV_I("hypernodes", d->keep.set.count), WEFT_KV_I("writes", d->plan.step_count));
+    say_dumps(c);
+    say_findings(c, d->tree->findings, d->tree->finding_count);
+    say_findings(c, d->layout.findings, d->layout.finding_count);
+    say_findings(c, d->plan.findings, d->plan.finding_count);
+    say_refused(c);
+    say_kept(c);
+}
+
+/* ---- --dry-run ---- */
+
+static size_t label_writes(const struct weft_controller *c)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < c->nodes.count; i++) {
+        const struct weft_view_node *entry = &c->nodes.items[i];
+        const char *values[WEFT_LAYOUT_TIERS_MAX];
+        if (!entry->gone) {
+            const size_t tiers = weft_decision_labels(&c->decision, entry->node.name, values);
+            count += !weft_labels_current(&entry->node, c->ours.prefix, values, tiers);
+        }
+    }
+    return count;
+}
+
+void weft_controller_print_plan(const struct weft_controller *c)
+{
+    const struct weft_plan *plan = &c->decision.plan;
+    (void)printf("%-5s %-8s %-4s %-8s %s\n", "STEP", "WRITE", "TIER", "MEMBERS", "HYPERNODE");
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct weft_step *step = &plan->steps[i];
+        (void)printf("%-5zu %-8s %-4" PRId64 " %-8zu %s\n", i + 1, weft_step_kind_name(step->kind),
+                     step->object.tier, step->object.member_count, step->object.name);
+    }
+    (void)printf("%zu HyperNode writes, %zu Nodes to label, %zu HyperNodes in all\n",
+                 plan->step_count, c->config->outputs.labels ? label_writes(c) : 0,
+                 c->decision.keep.set.count);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HyperNodes that exist, ours and others'. Must not judge them. */
+#include <errno.h>
+#include <string.h>
+
+#include "controller/view.h"
+#include "pkg/base/map.h"
+#include "pkg/base/str.h"
+
+/* uids remembered between two lists; beyond it a late event costs one needless conflict */
+enum { DELETED_MAX = 65536 };
+
+void weft_view_hypernodes_done(struct weft_view_hypernodes *view)
+{
+    weft_hypernode_set_done(&view->set);
+    weft_map_free(view->seen);
+    weft_map_free(view->deleted);
+    *view = (struct weft_view_hypernodes){0};
+}
+
+void weft_view_hypernodes_clear(struct weft_view_hypernodes *view)
+{
+    weft_view_hypernodes_done(view);
+}
+
+int weft_view_hypernodes_list(struct weft_view_hypernodes *view)
+{
+    weft_map_free(view->seen);
+    weft_map_free(view->deleted);
+    view->deleted = NULL;
+    view->seen = weft_map_new(WEFT_HYPERNODES_MAX);
+    return view->seen == NULL ? -ENOMEM : 0;
+}
+
+bool weft_view_hypernodes_listed(struct weft_view_hypernodes *view)
+{
+    bool any = false;
+    for (size_t i = view->set.count; view->seen != NULL && i > 0; i--) {
+        const char *name = view->set.items[i - 1].name;
+        if (!weft_map_get(view->seen, name, NULL)) {
+            any = weft_hypernode_set_remove(&view->set, name) || any;
+        }
+    }
+    weft_map_free(view->seen);
+    view->seen = NULL;
+    return any;
+}
+
+/* Is a's state older than b's of the same object? Versions that are no numbers are not compared:
+ * they are then taken in the order they come. */
+static bool older(const struct weft_hypernode *a, const struct weft_hypernode *b)
+{
+    uint64_t x = 0;
+    uint64_t y = 0;
+    return weft_parse_u64(weft_str(a->resource_version), UINT64_MAX, &x) == 0 &&
+           weft_parse_u64(weft_str(b->resource_version), UINT64_MAX, &y) == 0 && x < y;
+}
+
+static bool same_object(const struct weft_hypernode *a, const struct weft_hypernode *b)
+{
+    return a->terminating == b->terminating && strcmp(a->uid, b->uid) == 0 &&
+           weft_hypernode_same(a, b);
+}
+
+int weft_view_hypernodes_put(struct weft_view_hypernodes *view, struct weft_hypernode *hn,
+                             enum weft_view_change *ret_change)
+{
+    *ret_change = WEFT_VIEW_SAME;
+    int rc = view->seen == NULL ? 0 : weft_map_put(view->seen, hn->name, 0);
+    const bool late = view->deleted != NULL && weft_map_get(view->deleted, hn->uid, NULL);
+    const struct weft_hypernode *known = weft_hypernode_set_get(&view->set, hn->name);
+    if (rc < 0 || late || (known != NULL && older(hn, known))) {
+        weft_hypernode_done(hn);
+        return rc < 0 ? rc : 0;
+    }
+    *ret_change = known != NULL && same_object(known, hn) ? WEFT_VIEW_SAME : WEFT_VIEW_OTHER;
+    rc = weft_hypernode_set_put(&view->set, hn);
+    if (rc < 0) {
+        weft_hypernode_done(hn);
+    }
+    return rc < 0 ? rc : 0;
+}
+
+bool weft_view_hypernodes_gone(struct weft_view_hypernodes *view, const char *name, const char *uid)
+{
+    const struct weft_hypernode *known = weft_hypernode_set_get(&view->set, name);
+    if (uid[0] != '\0') {
+        if (view->deleted == NULL) {
+            view->deleted = weft_map_new(DELETED_MAX);
+        }
+        if (view->deleted != NULL) {
+            (void)!weft_map_put(view->deleted, uid, 0); /* full or no memory: see DELETED_MAX */
+        }
+    }
+    if (known == NULL || (uid[0] != '\0' && strcmp(known->uid, uid) != 0)) {
+        return false;
+    }
+    return weft_hypernode_set_remove(&view->set, name);
+}
