@@ -204,7 +204,7 @@ static void own_connectors(struct climb *c, struct range level)
     struct weft_shape *shape = c->shape;
     for (size_t i = 0; i < level.count; i++) {
         const uint32_t s = level.items[i];
-        if (c->joins[s]) {
+        if (c->joins[s] && shape->joins_tier[s] == ID_NONE) {
             shape->joins_group[s] = weft_union_find(&c->u, c->comp[s]);
             shape->joins_tier[s] = (uint32_t)shape->tier_count - 1;
         }
@@ -245,6 +245,12 @@ static int climb_last(struct climb *c)
 {
     const struct weft_graph *graph = c->shape->graph;
     const uint32_t offset = (uint32_t)c->ids;
+    const struct weft_shape *shape = c->shape;
+    const struct range all = {shape->by_level, shape->reached};
+    for (size_t i = 0; i < all.count; i++) {
+        const uint32_t s = all.items[i];
+        c->joins[s] = shape->level[s] > 0 && items_below(c, s, true) >= 2;
+    }
     for (size_t s = 0; s < graph->switch_count; s++) {
         for (size_t e = graph->peers.start[s]; e < graph->peers.start[s + 1]; e++) {
             (void)weft_union_join(&c->u, offset + (uint32_t)s, offset + graph->peers.edges[e].to);
@@ -256,7 +262,11 @@ static int climb_last(struct climb *c)
         }
     }
     bool kept = false;
-    return keep_partition(c, &kept);
+    const int rc = keep_partition(c, &kept);
+    if (kept) {
+        own_connectors(c, all);
+    }
+    return rc;
 }
 
 static int climb_init(struct climb *c)
