@@ -220,8 +220,11 @@ int weft_tree_from_declared(const struct weft_declared *declared, struct weft_tr
         return weft_err_set(err, rc, WEFT_ERR_CONFIG, "a node's label path is over %d bytes",
                             (int)PATH_MAX_LEN);
     }
+    if (rc < 0) {
+        return weft_err_nomem(err);
+    }
     weft_tree_link_parents(tree);
-    rc = rc == 0 ? find_gaps(tree, declared, &findings) : rc;
+    rc = find_gaps(tree, declared, &findings);
     rc = rc == 0 ? find_equal_values(tree, &findings) : rc;
     rc = rc == 0 ? find_unplaced(tree, &findings) : rc;
     if (rc < 0) {
