@@ -18,7 +18,7 @@
 #include "pkg/kube/reflector.h"
 #include "pkg/source/config.h"
 
-enum { FAILURES_MAX = 6, NODE_LABELS_MAX = 256 };
+enum { FAILURES_MAX = 6, NODE_LABELS_MAX = 256, SAME_PLANS_MAX = 3 };
 
 #define WAIT_MAX_NS (60 * WEFT_NS_PER_S)
 #define WAIT_STALE_NS (20 * WEFT_NS_PER_MS)
@@ -286,8 +286,38 @@ static void on_apply_done(void *data, const struct weft_apply_result *result)
     }
 }
 
+/* The same writes as last time, again and again: somebody undoes them, or the server changes what
+ * it is given. To write as fast as they do would help nobody; true if it is put off. */
+static bool put_off(struct weft_controller *c)
+{
+    const uint64_t plan = weft_plan_hash(&c->decision.plan);
+    const int64_t now = weft_controller_now();
+    if (c->slowed) { /* this is the pass after the wait */
+        c->slowed = false;
+        return false;
+    }
+    const bool again = plan == c->last_plan && now - c->last_plan_at < 2 * WAIT_MAX_NS;
+    c->same_plans = again ? c->same_plans + 1 : 0;
+    c->last_plan = plan;
+    c->last_plan_at = now;
+    if (c->same_plans < SAME_PLANS_MAX || c->options->once) {
+        return false;
+    }
+    weft_controller_say(c, true, "WritesUndone", "WriteHyperNodes",
+                        "The same HyperNode writes are needed again and again: somebody changes "
+                        "these objects back. They are repeated, but more and more slowly.");
+    c->failures = c->same_plans - SAME_PLANS_MAX;
+    c->failures = c->failures < FAILURES_MAX ? c->failures : FAILURES_MAX;
+    c->slowed = true;
+    weft_controller_back_off(c, WAIT_RETRY_NS, false);
+    return true;
+}
+
 static void act_hypernodes(struct weft_controller *c)
 {
+    if (put_off(c)) {
+        return;
+    }
     const struct weft_apply_env env = {
         .submit = weft_kube_submit,
         .cancel = weft_kube_call_cancel,

@@ -74,7 +74,11 @@ struct weft_controller {
     int64_t keep_due;   /* monotonic; a kept Node may be forgotten then */
     int64_t not_before; /* monotonic; no pass until then (back-off) */
     unsigned failures;  /* passes in a row that did not get through */
-    uint64_t jitter;    /* state of the random generator */
+    uint64_t last_plan; /* hash of the plan that was carried out last */
+    int64_t last_plan_at;
+    unsigned same_plans; /* how often in a row it was that one */
+    bool slowed;         /* its repetition was put off once already */
+    uint64_t jitter;     /* state of the random generator */
 
     bool done; /* the loop may end */
     int exit_status;

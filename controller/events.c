@@ -29,6 +29,7 @@ struct weft_events {
     struct queued queue[WEFT_EVENTS_QUEUE_MAX];
     size_t head;
     size_t count;
+    bool held;
     struct weft_map *recent; /* "kind/name/reason" → seconds of the monotonic clock */
 };
 
@@ -43,6 +44,7 @@ static void queued_done(struct queued *q)
 }
 
 static void on_tick(void *data);
+static void start_ticking(struct weft_events *events);
 
 int weft_events_new(struct weft_loop *loop, const struct weft_events_options *options,
                     struct weft_events **ret_events, struct weft_error *err)
@@ -149,9 +151,7 @@ bool weft_events_add(struct weft_events *events, const struct weft_event_object 
     }
     q->warning = warning;
     events->count++;
-    if (!weft_timer_active(events->timer)) {
-        weft_timer_start(events->timer, 0, WEFT_NS_PER_S / WEFT_EVENTS_PER_SECOND);
-    }
+    start_ticking(events);
     return true;
 }
 
@@ -163,11 +163,25 @@ void weft_events_clear(struct weft_events *events, const char *kind, const char 
     (void)weft_map_remove(events->recent, key);
 }
 
+static void start_ticking(struct weft_events *events)
+{
+    if (!events->held && events->count > 0 && !weft_timer_active(events->timer)) {
+        weft_timer_start(events->timer, 0, WEFT_NS_PER_S / WEFT_EVENTS_PER_SECOND);
+    }
+}
+
+void weft_events_hold(struct weft_events *events, bool hold)
+{
+    WEFT_CHECK(events, MAGIC);
+    events->held = hold;
+    start_ticking(events);
+}
+
 static void on_tick(void *data)
 {
     struct weft_events *events = data;
     WEFT_CHECK(events, MAGIC);
-    if (events->count == 0) {
+    if (events->count == 0 || events->held) {
         weft_timer_stop(events->timer);
         return;
     }

@@ -46,6 +46,8 @@ WEFT_DEFINE_AUTO(struct weft_events, weft_events_free)
  * if the same reason was reported for the same object within the last hour. */
 bool weft_events_add(struct weft_events *events, const struct weft_event_object *object,
                      bool warning, const char *reason, const char *action, const char *note);
+/* While held nothing is sent; what is added waits. */
+void weft_events_hold(struct weft_events *events, bool hold);
 /* The condition is over: the next time it is reported at once. */
 void weft_events_clear(struct weft_events *events, const char *kind, const char *name,
                        const char *reason);

@@ -60,6 +60,7 @@ void weft_controller_reload(struct weft_controller *c)
         weft_controller_say(c, true, "ConfigRejected", "KeepConfig", err.message);
         return;
     }
+    weft_events_hold(c->events, c->config->paused);
     weft_events_clear(c->events, "Lease", c->options->lease, "ConfigRejected");
     if (rc == 0) {
         return;

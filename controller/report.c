@@ -7,6 +7,7 @@
 
 #include "controller/controller-internal.h"
 #include "controller/events.h"
+#include "controller/forest.h"
 #include "controller/labels.h"
 #include "controller/options.h"
 #include "pkg/base/log.h"
@@ -95,6 +96,13 @@ static void say_many(struct weft_controller *c, const struct weft_finding *first
     weft_controller_say(c, true, reason_of(first->kind, reason), "Report", note);
 }
 
+/* "unplaced" says that a node is in no HyperNode: not so where it keeps its last place. */
+static bool holds_no_more(const struct weft_controller *c, const struct weft_finding *f)
+{
+    return strcmp(f->kind, "unplaced") == 0 &&
+           weft_forest_home(c->decision.places, f->subject) != WEFT_FOREST_NONE;
+}
+
 /* findings are sorted by kind */
 static void say_findings(struct weft_controller *c, const struct weft_finding *findings,
                          size_t count)
@@ -107,8 +115,10 @@ static void say_findings(struct weft_controller *c, const struct weft_finding *f
         if (end - i > EACH_MAX) {
             say_many(c, &findings[i], end - i);
         }
-        for (; i < end && end - i <= EACH_MAX; i++) {
-            say_finding(c, &findings[i]);
+        for (size_t k = i; k < end && end - i <= EACH_MAX; k++) {
+            if (!holds_no_more(c, &findings[k])) {
+                say_finding(c, &findings[k]);
+            }
         }
         i = end;
     }
@@ -173,8 +183,8 @@ static void say_kept(struct weft_controller *c)
     if (keep->kept > 0) {
         char full[NOTE_MAX + 128];
         (void)snprintf(full, sizeof(full),
-                       "%zu Nodes keep their last place although no source places them now: %s%s",
-                       keep->kept, note, keep->kept > shown ? " …" : "");
+                       "No source places these Nodes now; they keep their last place: %s%s (%zu)",
+                       note, keep->kept > shown ? " …" : "", keep->kept);
         weft_controller_say(c, true, "LastPlaceKept", "KeepPlace", full);
     } else {
         weft_events_clear(c->events, "Lease", c->options->lease, "LastPlaceKept");
