@@ -150,9 +150,13 @@ static int encode(const struct weft_apply *apply, const struct weft_step *step, 
     if (rc < 0) {
         return rc;
     }
+    const struct weft_hypernode *known =
+        weft_hypernode_set_get(apply->env.view(apply->env.data), hn.name);
     weft_free(hn.resource_version);
+    weft_free(hn.others);
     hn.resource_version = weft_strdup(version);
-    if (hn.resource_version == NULL) {
+    hn.others = weft_strdup(known != NULL ? text(known->others) : "");
+    if (hn.resource_version == NULL || hn.others == NULL) {
         return -ENOMEM;
     }
     struct weft_json_writer w;

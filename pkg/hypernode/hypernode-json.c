@@ -83,6 +83,77 @@ static int read_identity(const struct weft_json *metadata, const char *prefix,
     return read_text(annotations, key, IDENTITY_MAX_BYTES, &hn->identity, err);
 }
 
+/* ---- what others put on the object ---- */
+
+enum { OTHERS_BYTES_MAX = 512 * 1024 };
+
+static bool is_ours(const char *key, const char *identity_key)
+{
+    return strcmp(key, WEFT_LABEL_SOURCE) == 0 || strcmp(key, WEFT_LABEL_MANAGED_BY) == 0 ||
+           strcmp(key, WEFT_LABEL_INSTANCE) == 0 || strcmp(key, identity_key) == 0;
+}
+
+/* Labels or annotations that are not ours. true if there are any. */
+static bool put_other_texts(const struct weft_json *metadata, const char *field,
+                            const char *identity_key, struct weft_json_writer *w)
+{
+    const struct weft_json *all = weft_json_get(metadata, field);
+    bool any = false;
+    for (size_t i = 0; i < weft_json_count(all); i++) {
+        const struct weft_json *text = weft_json_at(all, i);
+        if (weft_json_string(text) == NULL || is_ours(weft_json_key(text), identity_key)) {
+            continue;
+        }
+        if (!any) {
+            weft_json_put_key(w, field);
+            weft_json_open(w, '{');
+        }
+        any = true;
+        weft_json_kv_string(w, weft_json_key(text), weft_json_string(text));
+    }
+    if (any) {
+        weft_json_close(w, '}');
+    }
+    return any;
+}
+
+static bool put_list(const struct weft_json *metadata, const char *field,
+                     struct weft_json_writer *w)
+{
+    const struct weft_json *list = weft_json_get(metadata, field);
+    if (weft_json_count(list) == 0) {
+        return false;
+    }
+    weft_json_put_key(w, field);
+    weft_json_put_node(w, list);
+    return true;
+}
+
+static int read_others(const struct weft_json *metadata, const char *prefix,
+                       struct weft_hypernode *hn, struct weft_error *err)
+{
+    weft_autofree char *key = weft_asprintf("%sidentity", prefix);
+    weft_auto(weft_buf_done) struct weft_buf buf;
+    weft_buf_init(&buf, OTHERS_BYTES_MAX);
+    if (key == NULL) {
+        return weft_err_nomem(err);
+    }
+    struct weft_json_writer w;
+    weft_json_writer_init(&w, &buf, 0);
+    weft_json_open(&w, '{');
+    bool any = put_other_texts(metadata, "labels", key, &w);
+    any = put_other_texts(metadata, "annotations", key, &w) || any;
+    any = put_list(metadata, "finalizers", &w) || any;
+    any = put_list(metadata, "ownerReferences", &w) || any;
+    weft_json_close(&w, '}');
+    if (buf.status < 0) {
+        return weft_err_errno(err, -buf.status, "HyperNode %.64s: metadata", hn->name);
+    }
+    return weft_hypernode_set_text(&hn->others, any ? weft_buf_text(&buf) : "") < 0
+               ? weft_err_nomem(err)
+               : 0;
+}
+
 static int read_metadata(const struct weft_json *object, const char *prefix,
                          struct weft_hypernode *hn, struct weft_error *err)
 {
@@ -114,7 +185,8 @@ static int read_metadata(const struct weft_json *object, const char *prefix,
     }
     hn->terminating = deletion != NULL;
     rc = read_labels(metadata, hn, err);
-    return rc < 0 ? rc : read_identity(metadata, prefix, hn, err);
+    rc = rc < 0 ? rc : read_identity(metadata, prefix, hn, err);
+    return rc < 0 ? rc : read_others(metadata, prefix, hn, err);
 }
 
 /* The one selector of a member: its kind and text. */
@@ -236,9 +308,58 @@ static bool has_text(const char *text)
     return text != NULL && text[0] != '\0';
 }
 
-static void put_metadata(const struct weft_hypernode *hn, const char *prefix, bool with_version,
-                         struct weft_json_writer *w)
+static void put_texts(struct weft_json_writer *w, const struct weft_json *texts)
 {
+    for (size_t i = 0; i < weft_json_count(texts); i++) {
+        const struct weft_json *text = weft_json_at(texts, i);
+        weft_json_kv_string(w, weft_json_key(text), weft_json_string(text));
+    }
+}
+
+static void put_labels(const struct weft_hypernode *hn, const struct weft_json *others,
+                       struct weft_json_writer *w)
+{
+    const bool ours = has_text(hn->source) || has_text(hn->managed_by) || has_text(hn->instance);
+    if (!ours && weft_json_count(others) == 0) {
+        return;
+    }
+    weft_json_put_key(w, "labels");
+    weft_json_open(w, '{');
+    put_text(w, WEFT_LABEL_INSTANCE, hn->instance);
+    put_text(w, WEFT_LABEL_MANAGED_BY, hn->managed_by);
+    put_text(w, WEFT_LABEL_SOURCE, hn->source);
+    put_texts(w, others);
+    weft_json_close(w, '}');
+}
+
+static int put_annotations(const struct weft_hypernode *hn, const char *prefix,
+                           const struct weft_json *others, struct weft_json_writer *w)
+{
+    if (!has_text(hn->identity) && weft_json_count(others) == 0) {
+        return 0;
+    }
+    weft_autofree char *key = weft_asprintf("%sidentity", prefix);
+    if (key == NULL) {
+        return -ENOMEM;
+    }
+    weft_json_put_key(w, "annotations");
+    weft_json_open(w, '{');
+    put_text(w, key, hn->identity);
+    put_texts(w, others);
+    weft_json_close(w, '}');
+    return 0;
+}
+
+static int put_metadata(const struct weft_hypernode *hn, const char *prefix, bool with_version,
+                        struct weft_json_writer *w)
+{
+    weft_auto(weft_json_free) struct weft_json *others = NULL;
+    if (with_version && has_text(hn->others)) {
+        const int rc = weft_json_parse(hn->others, strlen(hn->others), "metadata", &others, NULL);
+        if (rc < 0) {
+            return rc;
+        }
+    }
     weft_json_put_key(w, "metadata");
     weft_json_open(w, '{');
     weft_json_kv_string(w, "name", hn->name);
@@ -246,26 +367,12 @@ static void put_metadata(const struct weft_hypernode *hn, const char *prefix, bo
         put_text(w, "uid", hn->uid);
         put_text(w, "resourceVersion", hn->resource_version);
     }
-    if (has_text(hn->source) || has_text(hn->managed_by) || has_text(hn->instance)) {
-        weft_json_put_key(w, "labels");
-        weft_json_open(w, '{');
-        put_text(w, WEFT_LABEL_INSTANCE, hn->instance);
-        put_text(w, WEFT_LABEL_MANAGED_BY, hn->managed_by);
-        put_text(w, WEFT_LABEL_SOURCE, hn->source);
-        weft_json_close(w, '}');
-    }
-    if (has_text(hn->identity)) {
-        weft_json_put_key(w, "annotations");
-        weft_json_open(w, '{');
-        weft_autofree char *key = weft_asprintf("%sidentity", prefix);
-        if (key == NULL) {
-            w->buf->status = w->buf->status != 0 ? w->buf->status : -ENOMEM;
-        } else {
-            weft_json_kv_string(w, key, hn->identity);
-        }
-        weft_json_close(w, '}');
-    }
+    put_labels(hn, weft_json_get(others, "labels"), w);
+    const int rc = put_annotations(hn, prefix, weft_json_get(others, "annotations"), w);
+    (void)put_list(others, "finalizers", w);
+    (void)put_list(others, "ownerReferences", w);
     weft_json_close(w, '}');
+    return rc;
 }
 
 static void put_member(const struct weft_member *m, struct weft_json_writer *w)
@@ -294,7 +401,8 @@ void weft_hypernode_to_json(const struct weft_hypernode *hn, const char *prefix,
     weft_json_open(w, '{');
     weft_json_kv_string(w, "apiVersion", WEFT_HYPERNODE_API_VERSION);
     weft_json_kv_string(w, "kind", "HyperNode");
-    put_metadata(hn, prefix, with_version, w);
+    const int rc = put_metadata(hn, prefix, with_version, w);
+    w->buf->status = w->buf->status == 0 && rc < 0 ? rc : w->buf->status;
     weft_json_put_key(w, "spec");
     weft_json_open(w, '{');
     weft_json_kv_int(w, "tier", hn->tier);

@@ -38,6 +38,7 @@ void weft_hypernode_done(struct weft_hypernode *hn)
     weft_free(hn->source);
     weft_free(hn->managed_by);
     weft_free(hn->instance);
+    weft_free(hn->others);
     weft_free(hn->uid);
     weft_free(hn->resource_version);
     *hn = (struct weft_hypernode){0};
@@ -98,11 +99,12 @@ void weft_hypernode_sort(struct weft_hypernode *hn)
 
 static int copy_texts(const struct weft_hypernode *from, struct weft_hypernode *to)
 {
-    const char *const source[] = {from->name,   from->tier_name,       from->identity,
-                                  from->source, from->managed_by,      from->instance,
-                                  from->uid,    from->resource_version};
-    char **const target[] = {&to->name,       &to->tier_name, &to->identity, &to->source,
-                             &to->managed_by, &to->instance,  &to->uid,      &to->resource_version};
+    const char *const source[] = {from->name,       from->tier_name, from->identity,
+                                  from->source,     from->others,    from->uid,
+                                  from->managed_by, from->instance,  from->resource_version};
+    char **const target[] = {&to->name,       &to->tier_name, &to->identity,
+                             &to->source,     &to->others,    &to->uid,
+                             &to->managed_by, &to->instance,  &to->resource_version};
     for (size_t i = 0; i < WEFT_ARRAY_LEN(source); i++) {
         *target[i] = weft_strdup(weft_hypernode_text(source[i]));
         if (*target[i] == NULL) {

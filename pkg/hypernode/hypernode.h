@@ -44,10 +44,13 @@ struct weft_hypernode {
     struct weft_member *members; /* sorted: type, then name */
     size_t member_count;
     size_t member_cap;
-    char *identity;         /* annotation <prefix>identity; "" if none */
-    char *source;           /* label volcano.sh/network-topology-source; "" if none */
-    char *managed_by;       /* label app.kubernetes.io/managed-by */
-    char *instance;         /* label app.kubernetes.io/instance */
+    char *identity;   /* annotation <prefix>identity; "" if none */
+    char *source;     /* label volcano.sh/network-topology-source; "" if none */
+    char *managed_by; /* label app.kubernetes.io/managed-by */
+    char *instance;   /* label app.kubernetes.io/instance */
+    /* what others put on the object: labels, annotations, finalizers, ownerReferences, as the JSON
+       text of a metadata with these alone; "" if none. A PUT must carry it on. */
+    char *others;
     char *uid;              /* from the server, else "" */
     char *resource_version; /* from the server, else "" */
     bool terminating;       /* deletionTimestamp is set */
@@ -124,7 +127,8 @@ int weft_hypernode_set_copy(const struct weft_hypernode_set *from,
 int weft_hypernode_from_json(const struct weft_json *object, const char *prefix,
                              struct weft_hypernode *ret_hn, struct weft_error *err)
     __attribute__((warn_unused_result));
-/* The object for POST/PUT (with resourceVersion if known) or a manifest (without). */
+/* The object for POST and manifests, or with_version for PUT: then with uid, resourceVersion and
+ * what others put on it. */
 void weft_hypernode_to_json(const struct weft_hypernode *hn, const char *prefix, bool with_version,
                             struct weft_json_writer *w);
 

@@ -121,6 +121,7 @@ static int replace(struct hypernode_server *server, const char *name, const char
     if (strcmp(known->resource_version, hn.resource_version) != 0) {
         return 409;
     }
+    CHECK_STR(hn.others, known->others != NULL ? known->others : "");
     weft_free(hn.uid);
     hn.uid = weft_strdup(known->uid);
     stamp(server, &hn, false);
@@ -162,63 +163,13 @@ static int perform(struct hypernode_server *server, enum weft_kube_verb verb, co
 
 /* ---- answers ---- */
 
-static void put_labels(struct weft_json_writer *w, const struct weft_hypernode *hn)
-{
-    weft_json_put_key(w, "labels");
-    weft_json_open(w, '{');
-    weft_json_kv_string(w, WEFT_LABEL_SOURCE, hn->source);
-    weft_json_kv_string(w, WEFT_LABEL_MANAGED_BY, hn->managed_by);
-    weft_json_kv_string(w, WEFT_LABEL_INSTANCE, hn->instance);
-    weft_json_close(w, '}');
-    weft_json_put_key(w, "annotations");
-    weft_json_open(w, '{');
-    weft_json_kv_string(w, "weft.dev/identity", hn->identity);
-    weft_json_close(w, '}');
-}
-
-static void put_members(struct weft_json_writer *w, const struct weft_hypernode *hn)
-{
-    static const char *const types[] = {"Node", "HyperNode"};
-    weft_json_put_key(w, "members");
-    weft_json_open(w, '[');
-    for (size_t i = 0; i < hn->member_count; i++) {
-        weft_json_open(w, '{');
-        weft_json_kv_string(w, "type", types[hn->members[i].type]);
-        weft_json_put_key(w, "selector");
-        weft_json_open(w, '{');
-        weft_json_put_key(w, "exactMatch");
-        weft_json_open(w, '{');
-        weft_json_kv_string(w, "name", hn->members[i].name);
-        weft_json_close(w, '}');
-        weft_json_close(w, '}');
-        weft_json_close(w, '}');
-    }
-    weft_json_close(w, ']');
-}
-
 static struct weft_json *object_doc(const struct weft_hypernode *hn)
 {
     weft_auto(weft_buf_done) struct weft_buf buf;
     weft_buf_init(&buf, 1 << 20);
     struct weft_json_writer w;
     weft_json_writer_init(&w, &buf, 0);
-    weft_json_open(&w, '{');
-    weft_json_kv_string(&w, "apiVersion", WEFT_HYPERNODE_API_VERSION);
-    weft_json_kv_string(&w, "kind", "HyperNode");
-    weft_json_put_key(&w, "metadata");
-    weft_json_open(&w, '{');
-    weft_json_kv_string(&w, "name", hn->name);
-    weft_json_kv_string(&w, "uid", hn->uid);
-    weft_json_kv_string(&w, "resourceVersion", hn->resource_version);
-    put_labels(&w, hn);
-    weft_json_close(&w, '}');
-    weft_json_put_key(&w, "spec");
-    weft_json_open(&w, '{');
-    weft_json_kv_int(&w, "tier", hn->tier);
-    weft_json_kv_string(&w, "tierName", hn->tier_name);
-    put_members(&w, hn);
-    weft_json_close(&w, '}');
-    weft_json_close(&w, '}');
+    weft_hypernode_to_json(hn, "weft.dev/", true, &w);
     struct weft_json *doc = NULL;
     struct weft_error err = {0};
     CHECK_INT(weft_json_parse(weft_buf_text(&buf), buf.len, "answer", &doc, &err), 0);

@@ -497,6 +497,25 @@ static void test_expects(void)
     drive_done(&d);
 }
 
+/* What others put on an object survives our writes. */
+static void test_others(void)
+{
+    struct drive d;
+    static const char others[] =
+        "{\"labels\":{\"team\":\"a\"},\"annotations\":{\"note\":\"x\"},"
+        "\"finalizers\":[\"example.com/hold\"],"
+        "\"ownerReferences\":[{\"kind\":\"X\",\"uid\":\"u\",\"controller\":true}]}";
+    weft_auto(weft_hypernode_set_done) struct weft_hypernode_set wanted = {0};
+    weft_auto(weft_plan_done) struct weft_plan plan = {0};
+    setup(&d, MOVE_FROM, MOVE_TO, &wanted, &plan);
+    weft_free(d.server.set.items[0].others);
+    d.server.set.items[0].others = weft_strdup(others);
+    drive(&d, &wanted); /* the server checks what a PUT carries */
+    CHECK_SET(&d.server.set, MOVE_TO);
+    CHECK_STR(d.server.set.items[0].others, others);
+    drive_done(&d);
+}
+
 static void test_without_memory(void)
 {
     for (uint64_t n = 1; n < 60; n++) {
@@ -525,4 +544,4 @@ WEFT_SUITE(apply, {"every fault at every write", test_every_fault_at_every_write
            {"no delete of what is listed", test_no_delete_of_what_is_listed},
            {"missing CRD", test_missing_crd},
            {"Retry-After is handed on", test_retry_after_is_handed_on}, {"expects", test_expects},
-           {"without memory", test_without_memory})
+           {"others", test_others}, {"without memory", test_without_memory})
