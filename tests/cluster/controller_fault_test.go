@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weft.dev/weft/tests/cluster/bed"
@@ -30,23 +29,15 @@ func (f *fleet) adopted(t *testing.T, c *bed.Controller, mark bed.Mark) {
 		if err := c.Check(); err != nil {
 			return err
 		}
-		lease, err := f.cp.Client.CoordinationV1().Leases(bed.Namespace).Get(bed.Context(t), "weft-controller", metav1.GetOptions{})
-		if err != nil {
-			return err
+		if f.leaseHolder(t) == "" {
+			return fmt.Errorf("nobody holds the Lease")
 		}
-		return held(lease)
+		return nil
 	})
 	f.still(t, 2*time.Second, bed.ControllerUser)
 	if events := f.cp.Audit.Since(t, mark, bed.HyperNodeWrites(bed.ControllerUser)); len(events) > 0 {
 		t.Errorf("HyperNode writes where nothing was to do: %v", events)
 	}
-}
-
-func held(lease *coordinationv1.Lease) error {
-	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
-		return fmt.Errorf("nobody holds the Lease")
-	}
-	return nil
 }
 
 // killAtEachWrite starts the controller again and again, and each time kills it at its first write:

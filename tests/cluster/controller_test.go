@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -213,16 +212,6 @@ func (f *fleet) heartBeat(t *testing.T, stop chan struct{}) int {
 		}
 		count++
 	}
-}
-
-// A kubeconfig with a client certificate instead of a token.
-func TestControllerClientCertificate(t *testing.T) {
-	t.Parallel()
-	f := newCluster(t, 8)
-	dir := bed.Dir(t)
-	kubeconfig := f.cp.Kubeconfig(t, filepath.Join(dir, "kubeconfig"), bed.ControllerUser)
-	bed.StartControllerAs(t, f.cp, dir, kubeconfig, quickConfig)
-	f.settle(t, 15*time.Second, bed.ControllerUser)
 }
 
 // Volcano before v1.14 has no tierName: the server drops it, and that is no difference to write

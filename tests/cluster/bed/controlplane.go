@@ -207,6 +207,9 @@ func (cp *ControlPlane) connect() error {
 	}
 }
 
+// CA is the certificate of the authority that signed the server's, in PEM.
+func (cp *ControlPlane) CA() []byte { return cp.ca.PEM }
+
 // Kubeconfig writes a kubeconfig for a user with a client certificate, and returns its path.
 func (cp *ControlPlane) Kubeconfig(t testing.TB, path, user string, groups ...string) string {
 	t.Helper()
