@@ -252,9 +252,12 @@ static void note_loss(struct weft_link *link)
                  WEFT_KV_S("action", "registering again"));
         return;
     }
-    weft_log(WEFT_LOG_ERROR, "another-plugin", WEFT_KV_S("resource", link->options.resource),
-             WEFT_KV_S("reason", "the kubelet dropped us twice within a minute: another plugin "
-                                 "registers this resource; run one of the two"),
+    static const char rival[] = "the kubelet dropped us twice within a minute: another plugin "
+                                "registers this resource; run one of the two";
+    static const char mute[] = "the kubelet takes registrations but does not ask for the devices";
+    weft_log(WEFT_LOG_ERROR, link->stream_seen ? "another-plugin" : "not-listed",
+             WEFT_KV_S("resource", link->options.resource),
+             WEFT_KV_S("reason", link->stream_seen ? rival : mute),
              WEFT_KV_I("retry_ms", link->rival_ns / WEFT_NS_PER_MS));
     link->not_before_ns = now + link->rival_ns;
     link->lost_ns = link->not_before_ns; /* the wait is no time of peace */
@@ -274,6 +277,9 @@ static bool still_registered(struct weft_link *link, const struct weft_file_iden
                                      : kubelet->exists ? "kubelet.sock is new"
                                                        : "kubelet.sock is gone"));
         link->registered = false;
+        if (now_ns() - link->registered_ns < RETRY_MIN_NS) { /* who removes it may do so again */
+            link->not_before_ns = now_ns() + RETRY_MIN_NS;
+        }
         return false;
     }
     if (weft_service_streams(link->options.service) > 0) {

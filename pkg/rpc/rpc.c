@@ -13,7 +13,8 @@
 #include "pkg/rpc/quiet.h"
 #include "pkg/rpc/rpc-internal.h"
 
-#define FREE_TIMEOUT_NS (5 * WEFT_NS_PER_S)
+/* For calls that were cancelled to come back: milliseconds, unless the node is out of breath. */
+#define FREE_TIMEOUT_NS (20 * WEFT_NS_PER_S)
 
 /* gRPC's own lines are for its developers; what matters to us comes back as a status. */
 static void on_grpc_log(gpr_log_func_args *args)
@@ -126,6 +127,18 @@ static void shut_grpc_down(struct weft_loop *loop)
     (void)pthread_join(thread, NULL);
 }
 
+/* Goes on through weft_loop_stop: a second SIGTERM must not hurry us into freed memory. */
+static bool wait_idle(struct weft_rpc *rpc)
+{
+    const int64_t limit = weft_clock_monotonic(weft_clock_system()) + FREE_TIMEOUT_NS;
+    rpc->idle = rpc->busy == 0;
+    for (int64_t left = FREE_TIMEOUT_NS; !rpc->idle && left > 0;
+         left = limit - weft_clock_monotonic(weft_clock_system())) {
+        (void)weft_loop_run_until(rpc->loop, &rpc->idle, left);
+    }
+    return rpc->idle;
+}
+
 void weft_rpc_free(struct weft_rpc *rpc)
 {
     if (rpc == NULL) {
@@ -133,8 +146,7 @@ void weft_rpc_free(struct weft_rpc *rpc)
     }
     WEFT_CHECK(rpc, WEFT_RPC_MAGIC);
     weft_timer_free(weft_steal(&rpc->tick));
-    rpc->idle = rpc->busy == 0;
-    if (!weft_loop_run_until(rpc->loop, &rpc->idle, FREE_TIMEOUT_NS)) {
+    if (!wait_idle(rpc)) {
         weft_check_failed(__FILE__, __LINE__, "gRPC objects freed before gRPC");
     }
     grpc_completion_queue_shutdown(rpc->cq);

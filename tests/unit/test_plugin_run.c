@@ -274,6 +274,20 @@ static void a_hung_kubelet_does_not_hang_it(void)
     down(&b);
 }
 
+static void more_than_one_sigterm_is_still_a_clean_end(void)
+{
+    struct bench b;
+    if (up(&b, PAIRS)) {
+        proc_expect(&b.kubelet, "list devices=8");
+        for (int i = 0; i < 20; i++) {
+            (void)kill(b.plugin.pid, SIGTERM);
+            (void)usleep(50);
+        }
+    }
+    down(&b);
+    CHECK_INT(sockets_in(b.dir), 0);
+}
+
 static void it_waits_for_a_kubelet_that_is_not_there(void)
 {
     struct bench b;
@@ -420,6 +434,8 @@ WEFT_SUITE(plugin_run, {"pods get bridged pairs", pods_get_bridged_pairs},
            {"a lost stream is renewed and a rival is named",
             a_lost_stream_is_renewed_and_a_rival_is_named},
            {"a hung kubelet does not hang it", a_hung_kubelet_does_not_hang_it},
+           {"more than one SIGTERM is still a clean end",
+            more_than_one_sigterm_is_still_a_clean_end},
            {"it waits for a kubelet that is not there", it_waits_for_a_kubelet_that_is_not_there},
            {"sockets of dead plugins go", sockets_of_dead_plugins_go},
            {"no gpu is no failure and a changed machine is told",
