@@ -151,12 +151,28 @@ static void stop(struct plugin *plugin)
     weft_loop_free(plugin->loop);
 }
 
+/* Signals reach the loop thread only, and only while it runs: gRPC's threads inherit a mask that
+ * holds them, one that comes early waits for the loop, and one that comes during the end changes
+ * nothing (libuv gives a signal its deadly default back when its watch goes). */
+static void hold_signals(int how)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGHUP);
+    (void)pthread_sigmask(how, &set, NULL);
+}
+
 int weft_plugin_run(const struct weft_options *options, struct weft_error *err)
 {
     struct plugin plugin = {.magic = PLUGIN_MAGIC, .options = options};
+    hold_signals(SIG_BLOCK);
     const int rc = start(&plugin, err);
     if (rc == 0) {
+        hold_signals(SIG_UNBLOCK);
         weft_loop_run(plugin.loop);
+        hold_signals(SIG_BLOCK);
         weft_log(WEFT_LOG_INFO, "stopping");
     }
     stop(&plugin);
