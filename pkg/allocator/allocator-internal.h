@@ -96,6 +96,8 @@ struct weft_eval {
     size_t size;               /* k */
     uint64_t *available;       /* A, bitset */
     uint64_t *required;        /* M, bitset */
+    uint64_t *candidates;      /* what may be chosen beside M; A without replicas */
+    uint64_t *whole;           /* devices all of whose ids are available; A without replicas */
     uint16_t *group_available; /* |g & A| by group */
     bool *group_intact;
     bool cut_pending; /* the candidate's entry 2 is a bound that ties with the best */
@@ -119,7 +121,7 @@ struct weft_eval {
 };
 
 /* Sets up for a's devices and candidates of at most size devices; the sets are empty. 0, -ENOMEM.
- * After A and M are set, weft_eval_begin counts the groups. */
+ * After the four sets of the request are filled, weft_eval_begin counts the groups. */
 int weft_eval_init(struct weft_eval *e, const struct weft_allocator *a, size_t size)
     __attribute__((warn_unused_result));
 void weft_eval_begin(struct weft_eval *e);
@@ -142,6 +144,15 @@ size_t weft_min_cut_scratch(size_t count);
  * Exact (Stoer and Wagner, JACM 44(4), 1997). */
 uint64_t weft_min_cut(const struct weft_allocator *a, const uint16_t *members, size_t count,
                       uint64_t *scratch);
+
+/* ---- pick.c ---- */
+
+/* Leaves the best set of e->size devices between M and M with candidates in e->best_set. More than
+ * |M| and fewer than there are devices are asked for. 0 or -ENOMEM. */
+int weft_pick_best(struct weft_eval *e, bool *ret_exact) __attribute__((warn_unused_result));
+/* weft_eval_init for a request of size (clipped), with its policy. */
+int weft_pick_init(struct weft_eval *e, const struct weft_allocator *a, int64_t size,
+                   enum weft_policy policy) __attribute__((warn_unused_result));
 
 /* ---- search.c ---- */
 

@@ -70,6 +70,45 @@ int weft_allocator_pick(const struct weft_allocator *allocator, const struct wef
 void weft_choice_done(struct weft_choice *choice);
 WEFT_DEFINE_AUTO_VALUE(struct weft_choice, weft_choice_done)
 
+/* ---- several ids a device (time-slicing) ---- */
+
+enum weft_sharing { WEFT_SHARING_DISTRIBUTED, WEFT_SHARING_PACKED, WEFT_SHARING_COUNT };
+
+/* One id: a device and the number of the replica, below the device's total. */
+struct weft_replica {
+    size_t device;
+    uint32_t number;
+};
+
+struct weft_replica_request {
+    /* As in weft_request: any order; what cannot be is dropped. */
+    const struct weft_replica *available;
+    size_t available_count;
+    const struct weft_replica *required;
+    size_t required_count;
+    const uint32_t *totals; /* ids of each device of the machine, by device number */
+    int64_t size;
+    enum weft_policy policy;
+    enum weft_sharing sharing;
+};
+
+struct weft_replica_choice {
+    struct weft_replica *ids; /* in device order, then by number; owned */
+    size_t count;
+    bool exact;
+};
+
+enum { WEFT_REPLICAS_MAX = 1 << 20 }; /* ids of a machine, all devices together */
+
+/* Chooses ids as allocation.md "Several ids per physical device" says. -ENOMEM, and -EFBIG over
+ * WEFT_REPLICAS_MAX. */
+int weft_allocator_pick_replicas(const struct weft_allocator *allocator,
+                                 const struct weft_replica_request *request,
+                                 struct weft_replica_choice *ret_choice, struct weft_error *err)
+    __attribute__((warn_unused_result));
+void weft_replica_choice_done(struct weft_replica_choice *choice);
+WEFT_DEFINE_AUTO_VALUE(struct weft_replica_choice, weft_replica_choice_done)
+
 const char *weft_policy_name(enum weft_policy policy);
 /* 0 or -EINVAL. */
 int weft_policy_parse(const char *text, enum weft_policy *ret_policy);

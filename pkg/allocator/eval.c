@@ -29,6 +29,8 @@ static void carve_all(struct weft_eval *e, struct carver *c, size_t size)
     const struct weft_allocator *a = e->a;
     e->available = carve(c, a->words, sizeof(uint64_t));
     e->required = carve(c, a->words, sizeof(uint64_t));
+    e->candidates = carve(c, a->words, sizeof(uint64_t));
+    e->whole = carve(c, a->words, sizeof(uint64_t));
     e->group_available = carve(c, a->group_count, sizeof(uint16_t));
     e->group_intact = carve(c, a->group_count, sizeof(bool));
     e->set = carve(c, a->words, sizeof(uint64_t));
@@ -72,7 +74,7 @@ void weft_eval_begin(struct weft_eval *e)
         for (size_t w = 0; w < a->words; w++) {
             count += (size_t)__builtin_popcountll(group[w] & e->available[w]);
             /* A holds healthy devices only */
-            intact = intact && (group[w] & ~e->available[w]) == 0;
+            intact = intact && (group[w] & ~e->whole[w]) == 0;
         }
         e->group_available[g] = (uint16_t)count;
         e->group_intact[g] = intact;

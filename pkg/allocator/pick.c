@@ -158,21 +158,20 @@ static uint32_t pick_by_tables(const struct pick *p, uint32_t required, size_t c
     return best;
 }
 
-static int choose(struct weft_eval *e, size_t required_count, struct weft_choice *ret_choice)
+int weft_pick_best(struct weft_eval *e, bool *ret_exact)
 {
     const struct weft_allocator *a = e->a;
-    bool exact = true;
+    *ret_exact = true;
     if (a->tables == NULL) {
-        const int rc = weft_search(e, &exact);
-        return rc < 0 ? rc : give(e, e->best_set, exact, ret_choice);
+        return weft_search(e, ret_exact);
     }
     struct pick p;
-    const uint32_t candidates = (uint32_t)(e->available[0] & ~e->required[0]);
+    const uint32_t candidates = (uint32_t)(e->candidates[0] & ~e->required[0]);
     prepare(&p, e, candidates);
-    const uint64_t set =
+    e->best_set[0] =
         pick_by_tables(&p, (uint32_t)e->required[0], (size_t)__builtin_popcount(candidates),
-                       e->size - required_count);
-    return give(e, &set, true, ret_choice);
+                       e->size - weft_bit_count(e->required, a->words));
+    return 0;
 }
 
 /* k clipped to what there is, so that the scratch of a pick is no larger than the machine. */
@@ -184,32 +183,42 @@ static size_t clip_size(const struct weft_allocator *a, int64_t size)
     return (uint64_t)size > a->n ? a->n : (size_t)size;
 }
 
+int weft_pick_init(struct weft_eval *e, const struct weft_allocator *a, int64_t size,
+                   enum weft_policy policy)
+{
+    const int rc = weft_eval_init(e, a, clip_size(a, size));
+    e->policy = policy;
+    return rc;
+}
+
 static int pick(struct weft_eval *e, const struct weft_request *request,
                 struct weft_choice *ret_choice)
 {
     const struct weft_allocator *a = e->a;
     add_devices(a, request->available, request->available_count, a->healthy, e->available);
     add_devices(a, request->required, request->required_count, e->available, e->required);
+    memcpy(e->candidates, e->available, a->words * sizeof(*e->available));
+    memcpy(e->whole, e->available, a->words * sizeof(*e->available));
     weft_eval_begin(e);
-    const size_t available_count = weft_bit_count(e->available, a->words);
-    const size_t required_count = weft_bit_count(e->required, a->words);
-    if (e->size >= available_count) {
+    if (e->size >= weft_bit_count(e->available, a->words)) {
         return give(e, e->available, true, ret_choice);
     }
-    if (e->size <= required_count) {
+    if (e->size <= weft_bit_count(e->required, a->words)) {
         first_of(a, e->required, e->size, e->best_set);
         return give(e, e->best_set, true, ret_choice);
     }
-    return choose(e, required_count, ret_choice);
+    bool exact = true;
+    const int rc = weft_pick_best(e, &exact);
+    return rc < 0 ? rc : give(e, e->best_set, exact, ret_choice);
 }
 
 int weft_allocator_pick(const struct weft_allocator *allocator, const struct weft_request *request,
                         struct weft_choice *ret_choice, struct weft_error *err)
 {
     weft_auto(weft_eval_done) struct weft_eval e;
-    if (weft_eval_init(&e, allocator, clip_size(allocator, request->size)) < 0) {
+    if (weft_pick_init(&e, allocator, request->size, request->policy) < 0 ||
+        pick(&e, request, ret_choice) < 0) {
         return weft_err_nomem(err);
     }
-    e.policy = request->policy;
-    return pick(&e, request, ret_choice) < 0 ? weft_err_nomem(err) : 0;
+    return 0;
 }

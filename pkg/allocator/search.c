@@ -14,7 +14,7 @@ enum {
 /* What a bounded search may spend, in weft_eval.work: about a tenth of a second. */
 #define WORK_MAX UINT64_C(60000000)
 
-/* The devices that may be chosen freely (A without M), by class. */
+/* The devices that may be chosen freely (candidates without M), by class. */
 struct classes {
     struct weft_eval *e;
     size_t count;
@@ -52,7 +52,7 @@ static int classes_init(struct classes *c, struct weft_eval *e)
     for (size_t class = 0; class < a->n; class ++) {
         c->first[c->count] = at;
         for (size_t i = 0; i < a->n; i++) {
-            if (a->class_of[i] == class && weft_bit_get(e->available, i) &&
+            if (a->class_of[i] == class && weft_bit_get(e->candidates, i) &&
                 !weft_bit_get(e->required, i)) {
                 c->ranks[at++] = (uint16_t)i;
             }

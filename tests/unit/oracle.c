@@ -147,16 +147,12 @@ static int place_groups(const struct oracle_machine *m, const int *places, uint3
     return count;
 }
 
-int oracle_groups(const struct oracle_machine *m, uint32_t *groups, int max)
+static int all_groups(const struct oracle_machine *m, uint32_t *groups)
 {
-    uint32_t all[GROUPS_MAX];
-    int count = distance_groups(m, all, 0);
-    count = place_groups(m, m->socket, all, count);
-    count = place_groups(m, m->parent, all, count);
-    count = link_groups(m, all, count);
-    count = count < max ? count : max;
-    memcpy(groups, all, (size_t)count * sizeof(*groups));
-    return count;
+    int count = distance_groups(m, groups, 0);
+    count = place_groups(m, m->socket, groups, count);
+    count = place_groups(m, m->parent, groups, count);
+    return link_groups(m, groups, count);
 }
 
 /* ---- the key ---- */
@@ -164,6 +160,7 @@ int oracle_groups(const struct oracle_machine *m, uint32_t *groups, int max)
 struct context {
     const struct oracle_machine *m;
     uint32_t available;
+    uint32_t untouched; /* devices of which no id is in use */
     uint32_t groups[GROUPS_MAX];
     int group_count;
     int order[ORACLE_DEVICES_MAX]; /* device numbers in device order */
@@ -237,7 +234,7 @@ static void groups_entry(const struct context *c, uint32_t set, int64_t *entry)
         if ((set & group) == 0) {
             continue;
         }
-        const bool intact = (group & ~c->available) == 0;
+        const bool intact = (group & ~c->untouched) == 0;
         entry[5] += intact && (set & group) != group;
         entry[6] += __builtin_popcount(group & c->available & ~set);
     }
@@ -326,7 +323,7 @@ static bool ordered(const struct oracle_machine *m, int x, int y)
 static void prepare(struct context *c, const struct oracle_machine *m)
 {
     c->m = m;
-    c->group_count = oracle_groups(m, c->groups, GROUPS_MAX);
+    c->group_count = all_groups(m, c->groups);
     for (int i = 0; i < m->n; i++) {
         int place = 0;
         for (int j = 0; j < m->n; j++) {
@@ -347,7 +344,7 @@ void oracle_pick(const struct oracle_machine *m, const struct oracle_request *re
     for (int i = 0; i < m->n; i++) {
         healthy |= m->healthy[i] ? 1U << i : 0;
     }
-    c.available = request->available & healthy;
+    c.available = c.untouched = request->available & healthy;
     const uint32_t required = request->required & c.available;
     const int64_t k = request->size;
     *ret_answer = (struct oracle_answer){0};
@@ -372,4 +369,119 @@ void oracle_pick(const struct oracle_machine *m, const struct oracle_request *re
         }
     }
     fill_entries(&c, ret_answer->set, ret_answer->entry);
+}
+
+/* ---- several ids a device ---- */
+
+struct shares {
+    const struct oracle_sharing *request;
+    struct context c;
+    uint32_t free[ORACLE_DEVICES_MAX];
+    uint32_t given[ORACLE_DEVICES_MAX];
+    int64_t left; /* ids still to be given */
+};
+
+/* Replicas in use, those given now included. */
+static int in_use(const struct shares *s, int i)
+{
+    return s->request->total[i] - __builtin_popcount(s->free[i]);
+}
+
+static void give(struct shares *s, int i, uint32_t ids)
+{
+    const uint32_t id = ids & -ids; /* the lowest number */
+    s->free[i] &= ~id;
+    s->given[i] |= id;
+    s->left--;
+}
+
+static int64_t sum_in_use(const struct shares *s, uint32_t set)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < s->c.m->n; i++) {
+        sum += in(set, i) ? in_use(s, i) : 0;
+    }
+    return s->request->packed_sharing ? -sum : sum;
+}
+
+/* The best set of that many devices that has all of M's. */
+static uint32_t best_devices(const struct shares *s, uint32_t chosen, int size)
+{
+    struct oracle_answer best = {0};
+    int64_t best_sum = 0;
+    bool have = false;
+    for (uint32_t set = s->c.available; set != 0; set = (set - 1) & s->c.available) {
+        if (__builtin_popcount(set) != size || (set & chosen) != chosen) {
+            continue;
+        }
+        struct oracle_answer a = {.set = set};
+        const int64_t sum = sum_in_use(s, set);
+        fill_entries(&s->c, set, a.entry);
+        if (!have || sum < best_sum ||
+            (sum == best_sum && better(&s->c, s->request->packed, &a, &best))) {
+            best = a;
+            best_sum = sum;
+            have = true;
+        }
+    }
+    return best.set;
+}
+
+static void deal(struct shares *s)
+{
+    while (s->left > 0) {
+        int to = -1;
+        for (int at = 0; at < s->c.m->n; at++) {
+            const int i = s->c.order[at];
+            const int gain = to < 0 ? 1 : in_use(s, to) - in_use(s, i);
+            if (s->free[i] != 0 && (to < 0 || (s->request->packed_sharing ? gain < 0 : gain > 0))) {
+                to = i;
+            }
+        }
+        if (to < 0) {
+            return;
+        }
+        give(s, to, s->free[to]);
+    }
+}
+
+static void take_in(struct shares *s, const struct oracle_machine *m, uint32_t *required)
+{
+    for (int i = 0; i < m->n; i++) {
+        const uint32_t exist = (1U << s->request->total[i]) - 1;
+        s->free[i] = m->healthy[i] ? s->request->available[i] & exist : 0;
+        required[i] = s->request->required[i] & s->free[i];
+        s->c.available |= s->free[i] != 0 ? 1U << i : 0;
+        s->c.untouched |= s->free[i] == exist && exist != 0 ? 1U << i : 0;
+    }
+}
+
+void oracle_share(const struct oracle_machine *m, const struct oracle_sharing *request,
+                  uint32_t *ret_ids)
+{
+    struct shares s = {.request = request, .left = request->size};
+    uint32_t required[ORACLE_DEVICES_MAX] = {0};
+    uint32_t chosen = 0;
+    prepare(&s.c, m);
+    take_in(&s, m, required);
+    for (int at = 0; at < m->n; at++) {
+        const int i = s.c.order[at];
+        for (; s.left > 0 && required[i] != 0; required[i] &= required[i] - 1) {
+            /* what is in use counts before this request, for the choice of devices */
+            s.given[i] |= required[i] & -required[i];
+            s.left--;
+            chosen |= 1U << i;
+        }
+    }
+    int size = __builtin_popcount(chosen) + (int)(s.left > 0 ? s.left : 0);
+    size = size < __builtin_popcount(s.c.available) ? size : __builtin_popcount(s.c.available);
+    const uint32_t set = s.left > 0 ? best_devices(&s, chosen, size) : chosen;
+    for (int i = 0; i < m->n; i++) {
+        s.free[i] &= ~s.given[i];
+        if (in(set & ~chosen, i) && s.left > 0) {
+            give(&s, i, s.free[i]);
+        }
+    }
+    deal(&s);
+    memcpy(ret_ids, s.given, (size_t)m->n * sizeof(*ret_ids));
 }

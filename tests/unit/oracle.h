@@ -39,7 +39,17 @@ struct oracle_answer {
 
 void oracle_pick(const struct oracle_machine *m, const struct oracle_request *request,
                  struct oracle_answer *ret_answer);
-/* The groups of the machine, as sets. Returns how many. */
-int oracle_groups(const struct oracle_machine *m, uint32_t *groups, int max);
+
+/* Several ids a device: replica r of device i is bit r of ids[i]. */
+struct oracle_sharing {
+    int total[ORACLE_DEVICES_MAX];
+    uint32_t available[ORACLE_DEVICES_MAX], required[ORACLE_DEVICES_MAX];
+    int64_t size;
+    bool packed, packed_sharing;
+};
+
+/* The ids that are given, likewise. */
+void oracle_share(const struct oracle_machine *m, const struct oracle_sharing *request,
+                  uint32_t *ret_ids);
 
 #endif

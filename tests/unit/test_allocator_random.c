@@ -292,7 +292,86 @@ static bool check_request(uint64_t *s, const struct oracle_machine *m,
     return same(&by_tables, &want) && same(&by_search, &want);
 }
 
-static void check_machine(uint64_t seed, int n, int requests)
+/* ---- several ids a device ---- */
+
+static void random_sharing(uint64_t *s, const struct oracle_machine *m, struct oracle_sharing *r)
+{
+    int64_t ids = 0;
+    *r = (struct oracle_sharing){.packed = chance(s, 35), .packed_sharing = chance(s, 40)};
+    for (int i = 0; i < m->n; i++) {
+        r->total[i] = chance(s, 80) ? 4 : 1 + below(s, 5);
+        r->available[i] = chance(s, 40) ? 31 : (uint32_t)below(s, 32);
+        r->required[i] = chance(s, 25) ? (uint32_t)below(s, 32) : 0;
+        ids += __builtin_popcount(r->available[i]);
+    }
+    r->size = below(s, (int)ids + 3) - 1;
+}
+
+static size_t list_replicas(uint64_t *s, const struct oracle_machine *m, const uint32_t *ids,
+                            struct weft_replica *list)
+{
+    size_t count = 0;
+    for (int i = 0; i < m->n; i++) {
+        for (uint32_t number = 0; number < 5; number++) {
+            if ((ids[i] >> number & 1) != 0) {
+                const size_t at = (size_t)below(s, (int)count + 1);
+                list[count++] = list[at];
+                list[at] = (struct weft_replica){(size_t)i, number};
+            }
+        }
+    }
+    return count;
+}
+
+static bool check_sharing(uint64_t *s, const struct oracle_machine *m,
+                          const struct weft_allocator *a)
+{
+    struct oracle_sharing r;
+    struct weft_replica available[5 * ORACLE_DEVICES_MAX + 1];
+    struct weft_replica required[5 * ORACLE_DEVICES_MAX + 1];
+    uint32_t totals[ORACLE_DEVICES_MAX];
+    uint32_t want[ORACLE_DEVICES_MAX] = {0};
+    uint32_t got[ORACLE_DEVICES_MAX] = {0};
+    random_sharing(s, m, &r);
+    oracle_share(m, &r, want);
+    for (int i = 0; i < m->n; i++) {
+        totals[i] = (uint32_t)r.total[i];
+    }
+    const struct weft_replica_request request = {
+        .available = available,
+        .available_count = list_replicas(s, m, r.available, available),
+        .required = required,
+        .required_count = list_replicas(s, m, r.required, required),
+        .totals = totals,
+        .size = r.size,
+        .policy = r.packed ? WEFT_POLICY_PACKED : WEFT_POLICY_PERFORMANCE,
+        .sharing = r.packed_sharing ? WEFT_SHARING_PACKED : WEFT_SHARING_DISTRIBUTED,
+    };
+    weft_auto(weft_replica_choice_done) struct weft_replica_choice c = {0};
+    CHECK_INT(weft_allocator_pick_replicas(a, &request, &c, NULL), 0);
+    for (size_t i = 0; i < c.count; i++) {
+        got[c.ids[i].device] |= 1U << c.ids[i].number;
+    }
+    const bool equal = c.exact && memcmp(got, want, sizeof(got)) == 0;
+    for (int i = 0; !equal && i < m->n; i++) {
+        (void)fprintf(stderr, "  %d: total %d, in A %x, in M %x: %x, not %x\n", i, r.total[i],
+                      r.available[i], r.required[i], got[i], want[i]);
+    }
+    return equal;
+}
+
+/* ---- machines ---- */
+
+typedef bool (*check_fn)(uint64_t *s, const struct oracle_machine *m,
+                         const struct weft_allocator *a, const struct weft_allocator *direct);
+
+static bool check_shared(uint64_t *s, const struct oracle_machine *m,
+                         const struct weft_allocator *a, const struct weft_allocator *direct)
+{
+    return check_sharing(s, m, a) && check_sharing(s, m, direct);
+}
+
+static void check_machine(uint64_t seed, int n, int requests, check_fn check)
 {
     uint64_t s = seed;
     struct oracle_machine m;
@@ -312,7 +391,7 @@ static void check_machine(uint64_t seed, int n, int requests)
         return;
     }
     for (int i = 0; i < requests; i++) {
-        const bool agree = check_request(&s, &m, a, direct);
+        const bool agree = check(&s, &m, a, direct);
         CHECK(agree);
         if (!agree) {
             (void)fprintf(stderr, "seed %" PRIu64 ", %d devices, request %d\n%s\n", seed, n, i,
@@ -326,7 +405,7 @@ static void check_machine(uint64_t seed, int n, int requests)
 static void agrees_with_brute_force(void)
 {
     for (uint64_t seed = 1; seed <= 500; seed++) {
-        check_machine(seed * 7919, 1 + (int)(seed % 11), 6);
+        check_machine(seed * 7919, 1 + (int)(seed % 11), 6, check_request);
     }
 }
 
@@ -334,7 +413,7 @@ static void agrees_with_brute_force(void)
 static void agrees_above_sixteen_devices(void)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
-        check_machine(seed * 104729, 17 + (int)(seed % 2), 2);
+        check_machine(seed * 104729, 17 + (int)(seed % 2), 2, check_request);
     }
 }
 
@@ -342,10 +421,19 @@ static void agrees_above_sixteen_devices(void)
 static void agrees_on_large_sets(void)
 {
     for (uint64_t seed = 1; seed <= 60; seed++) {
-        check_machine(seed * 15485863, 13 + (int)(seed % 2), 2);
+        check_machine(seed * 15485863, 13 + (int)(seed % 2), 2, check_request);
+    }
+}
+
+/* 2,000 requests among several ids a device. */
+static void agrees_on_replicas(void)
+{
+    for (uint64_t seed = 1; seed <= 250; seed++) {
+        check_machine(seed * 32452843, 1 + (int)(seed % 8), 4, check_shared);
     }
 }
 
 WEFT_SUITE(allocator_random, {"3,000 requests agree with brute force", agrees_with_brute_force},
            {"40 requests above 16 devices agree", agrees_above_sixteen_devices},
-           {"120 requests for 12 or 13 devices agree", agrees_on_large_sets})
+           {"120 requests for 12 or 13 devices agree", agrees_on_large_sets},
+           {"2,000 requests among replicas agree", agrees_on_replicas})
