@@ -362,6 +362,22 @@ static int fill(const struct weft_graph *graph, enum which which, size_t count,
     return 0;
 }
 
+static int check_doubles(const struct weft_node *nodes, size_t node_count, struct weft_error *err)
+{
+    weft_auto(weft_map_free) struct weft_map *seen = weft_map_new(WEFT_NODES_MAX);
+    int rc = seen != NULL ? 0 : -ENOMEM;
+    for (size_t n = 0; rc == 0 && nodes != NULL && n < node_count; n++) {
+        rc = weft_map_put(seen, nodes[n].name, n);
+        if (rc == 1) {
+            return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "node %s is there twice",
+                                nodes[n].name);
+        }
+    }
+    return rc == -EFBIG
+               ? weft_err_set(err, rc, WEFT_ERR_CONFIG, "more than %d nodes", (int)WEFT_NODES_MAX)
+               : rc;
+}
+
 int weft_graph_build(const struct weft_fabric *fabric, const struct weft_node *nodes,
                      size_t node_count, const struct weft_tree_options *options,
                      struct weft_graph **ret_graph, struct weft_error *err)
@@ -374,7 +390,11 @@ int weft_graph_build(const struct weft_fabric *fabric, const struct weft_node *n
     graph->fabric = fabric;
     graph->switch_count = fabric->switch_count;
     options = options != NULL ? options : &none;
-    int rc = name_switches(graph);
+    int rc = check_doubles(nodes, node_count, err);
+    if (rc < 0 && rc != -ENOMEM) {
+        return rc;
+    }
+    rc = rc == 0 ? name_switches(graph) : rc;
     rc = rc == 0 ? exclude(graph, options) : rc;
     rc = rc == 0 ? add_hosts(graph, nodes, node_count) : rc;
     if (rc == 0) {
