@@ -9,7 +9,7 @@
 #include "pkg/base/buf.h"
 #include "pkg/base/str.h"
 
-/* A name cut at its last number. */
+/* A name cut at the last number of its first label: what follows a dot is a domain. */
 struct cut {
     const char *name;
     size_t before; /* length of what stands before the number */
@@ -22,7 +22,7 @@ enum { DIGITS_MAX = 18 };
 static struct cut cut_name(const char *name)
 {
     struct cut cut = {.name = name};
-    size_t end = strlen(name);
+    size_t end = strcspn(name, ".");
     while (end > 0 && !isdigit((unsigned char)name[end - 1])) {
         end--;
     }

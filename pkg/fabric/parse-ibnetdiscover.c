@@ -136,7 +136,7 @@ static int take_id(struct reader *r, struct weft_str *s, uint32_t *ret_device)
     }
     guid = weft_hash64(WEFT_HASH_SEED, id.data, id.len);
     const int rc = weft_raw_device(r->raw, RAW_KIND_UNKNOWN, guid, ret_device);
-    if (rc == 0) {
+    if (rc == 0 && r->raw->devices[*ret_device].line == 0) {
         weft_raw_describe(&r->raw->devices[*ret_device], id);
     }
     return rc;
@@ -254,7 +254,7 @@ static void fill_device(struct reader *r, struct raw_device *device, struct weft
     if (r->system_guid != 0 && (device->system_guid == 0 || r->system_guid < device->system_guid)) {
         device->system_guid = r->system_guid;
     }
-    if (r->device_id != 0) {
+    if (r->device_id != 0 && (device->device_id == 0 || r->device_id < device->device_id)) {
         device->device_id = r->device_id;
     }
     if (r->node_guid != 0 && r->node_guid != device->guid) {
