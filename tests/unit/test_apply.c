@@ -14,7 +14,7 @@
 #include "tests/unit/hypernodes.h"
 #include "tests/unit/unit.h"
 
-enum { ROUNDS_MAX = 12, PAIRS = 40 };
+enum { ROUNDS_MAX = 12, PAIRS = 16 };
 
 struct drive {
     struct hypernode_server server;
