@@ -173,9 +173,6 @@ static int outcome_after(struct weft_model *m)
 
 static int apply(struct weft_model *m, const struct weft_hypernode *hn, bool reordered)
 {
-    if (!is_admissible(hn)) {
-        return WEFT_MODEL_REFUSED;
-    }
     size_t id;
     int rc = weft_model_entry(m, hn->name, &id);
     if (rc == 0) {
@@ -188,7 +185,7 @@ static int apply(struct weft_model *m, const struct weft_hypernode *hn, bool reo
 
 int weft_model_apply(struct weft_model *model, const struct weft_hypernode *hn)
 {
-    return apply(model, hn, false);
+    return is_admissible(hn) ? apply(model, hn, false) : (int)WEFT_MODEL_REFUSED;
 }
 
 int weft_model_touch(struct weft_model *model, const char *name)
@@ -217,12 +214,13 @@ int weft_model_delete(struct weft_model *model, const char *name)
     return rc >= 0 ? outcome_after(model) : rc;
 }
 
-/* Applies all, tiers ascending. */
+/* Applies all, tiers ascending: they are there, so the API server took them once, under whatever
+ * rules it had then. */
 static int apply_all(struct weft_model *m, const struct weft_hypernode_ref *refs, size_t count)
 {
     int rc = 0;
     for (size_t i = 0; i < count && rc >= 0; i++) {
-        rc = weft_model_apply(m, refs[i].hn);
+        rc = apply(m, refs[i].hn, false);
     }
     return rc;
 }

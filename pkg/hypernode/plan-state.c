@@ -118,15 +118,39 @@ static int load_current(struct weft_pwork *w)
     return 0;
 }
 
+/* The next member from *at on that is no exactMatch, or NULL. */
+static const struct weft_member *next_odd(const struct weft_hypernode *hn, size_t *at)
+{
+    while (*at < hn->member_count && hn->members[*at].selector == WEFT_SELECTOR_EXACT) {
+        (*at)++;
+    }
+    return *at < hn->member_count ? &hn->members[(*at)++] : NULL;
+}
+
+/* We write none such; of what is kept they stay as they are. */
+static bool same_odd_members(const struct weft_hypernode *a, const struct weft_hypernode *b)
+{
+    size_t i = 0;
+    size_t k = 0;
+    for (;;) {
+        const struct weft_member *x = next_odd(a, &i);
+        const struct weft_member *y = next_odd(b, &k);
+        if (x == NULL || y == NULL) {
+            return x == y;
+        }
+        if (weft_member_cmp(x, y) != 0) {
+            return false;
+        }
+    }
+}
+
 /* Is all but the exactMatch members as wanted? */
 static bool same_texts(const struct weft_pwork *w, const struct weft_pobj *o)
 {
     struct weft_hypernode a = *o->cur;
     struct weft_hypernode b = *o->tgt;
-    for (size_t i = 0; i < a.member_count; i++) {
-        if (a.members[i].selector != WEFT_SELECTOR_EXACT) {
-            return false;
-        }
+    if (!same_odd_members(&a, &b)) {
+        return false;
     }
     if (w->options->ignore_tier_name && weft_hypernode_text(a.tier_name)[0] == '\0') {
         b.tier_name = NULL;
@@ -268,10 +292,16 @@ static int fill_object(const struct weft_pwork *w, size_t id, const struct weft_
                        struct weft_hypernode *hn)
 {
     const struct weft_pobj *o = &w->objs[id];
-    struct weft_hypernode texts = o->tgt != NULL ? *o->tgt : *o->cur;
+    const struct weft_hypernode *from = o->tgt != NULL ? o->tgt : o->cur;
+    struct weft_hypernode texts = *from;
     texts.members = NULL; /* not shared with the copy */
     texts.member_count = texts.member_cap = 0;
     int rc = weft_hypernode_copy(&texts, hn);
+    size_t at = 0;
+    for (const struct weft_member *m = next_odd(from, &at); m != NULL && rc == 0;
+         m = next_odd(from, &at)) {
+        rc = weft_hypernode_add_member(hn, m->type, m->selector, m->name);
+    }
     for (size_t i = 0; i < members->n && rc == 0; i++) {
         const struct weft_pobj *m = &w->objs[members->v[i]];
         rc = weft_hypernode_add_member(hn, m->is_node ? WEFT_MEMBER_NODE : WEFT_MEMBER_HYPERNODE,

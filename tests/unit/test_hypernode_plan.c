@@ -221,6 +221,9 @@ static void hand_edits(void)
     SET(edited, "a 1 n:n1 re:^n9$", "x 2 h:a");
     SET(wanted, "a 1 n:n1", "x 2 h:a");
     expect(&edited, &wanted, "claim a n1\n", "");
+    /* no members at all: an old CRD, or no webhook, let that pass */
+    SET(bare, "a 1", "b 1", "x 2 h:a");
+    expect(&bare, &wanted, "delete b\nclaim a n1\n", "");
     SET(named, "a 1 n:n1", "x 2 h:a");
     CHECK_INT(weft_hypernode_set_text(&named.items[0].tier_name, "other"), 0);
     CHECK_INT(weft_hypernode_set_text(&named.items[1].identity, "gone"), 0);
@@ -302,6 +305,13 @@ static void foreign_keeps(void)
     /* if it would be empty, it keeps all, and the claimer goes without */
     SET(all, "a 1 n:n1 n:n2 n:n3 n:n4");
     expect(&now, &all, "", "kept b\n");
+    /* a pattern on it, not ours to write, stays too */
+    SET(odd, "!pod 2 h:b", "a 1 n:n1", "b 1 n:n3 n:n4 re:^n5$");
+    SET(some, "a 1 n:n1 n:n3");
+    expect(&odd, &some, "release b ^n5$ n4\nclaim a n1 n3\n", "kept b\n");
+    SET(still, "!pod 2 h:b", "b 1 re:^n5$ none:");
+    SET(nothing);
+    expect(&still, &nothing, "", "kept b\n");
     /* with a tree below it */
     SET(deep, "!zone 9 h:y", "c 1 n:n5", "y 2 h:c");
     SET(none);
