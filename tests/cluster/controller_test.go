@@ -173,7 +173,7 @@ func TestControllerQuiet(t *testing.T) {
 	stop := make(chan struct{})
 	beats := make(chan int)
 	go func() { beats <- f.heartBeat(t, stop) }()
-	f.still(t, time.Minute, bed.ControllerUser)
+	f.still(t, time.Minute*time.Duration(long(5)), bed.ControllerUser)
 	close(stop)
 	if n := <-beats; n < 6*len(f.nodes) {
 		t.Errorf("only %d heart-beats: the test proves little", n)

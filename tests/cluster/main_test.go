@@ -6,9 +6,18 @@
 package cluster
 
 import (
+	"os"
 	"testing"
 
 	"weft.dev/weft/tests/cluster/bed"
 )
 
 func TestMain(m *testing.M) { bed.Main(m) }
+
+// long is by how much a test takes longer with WEFT_TEST_LONG=1.
+func long(times int) int {
+	if os.Getenv("WEFT_TEST_LONG") == "" {
+		return 1
+	}
+	return times
+}
