@@ -77,7 +77,7 @@ static bool is_plain(struct weft_str s)
 static int split_authority(struct weft_str authority, struct weft_str *ret_host,
                            struct weft_str *ret_port)
 {
-    struct weft_str rest = authority;
+    struct weft_str rest;
     if (weft_str_starts(authority, "[")) {
         const char *end = memchr(authority.data, ']', authority.len);
         if (end == NULL) {

@@ -229,27 +229,40 @@ void weft_kube_pool_finish(struct weft_kube_pool *pool, struct weft_kube_call *c
     release(pool);
 }
 
-/* Starts and ends what was asked for while libcurl was busy. */
+static void attach(struct weft_kube_pool *pool, struct weft_kube_call *call)
+{
+    pool->busy++;
+    call->in_multi = curl_multi_add_handle(pool->multi, call->easy) == CURLM_OK;
+    pool->busy--;
+    if (!call->in_multi) {
+        weft_kube_pool_finish(pool, call, CURLE_OUT_OF_MEMORY);
+    }
+}
+
+/* The next call that was cancelled or added while libcurl was busy, or NULL. */
+static struct weft_kube_call *find_changed(const struct weft_kube_pool *pool)
+{
+    struct weft_kube_call *call = pool->calls;
+    while (call != NULL && call->in_multi && !call->cancelled) {
+        call = call->next;
+    }
+    return call;
+}
+
+/* Starts and ends what was asked for while libcurl was busy. Each step may change the list. */
 static void catch_up(struct weft_kube_pool *pool)
 {
-    while (pool->changed) {
-        pool->changed = false;
-        struct weft_kube_call *next = NULL;
-        for (struct weft_kube_call *call = pool->calls; call != NULL; call = next) {
-            next = call->next;
-            if (call->cancelled) {
-                detach(pool, call);
-                weft_kube_call_free(call);
-            } else if (!call->in_multi) {
-                pool->busy++;
-                call->in_multi = curl_multi_add_handle(pool->multi, call->easy) == CURLM_OK;
-                pool->busy--;
-                if (!call->in_multi) {
-                    weft_kube_pool_finish(pool, call, CURLE_OUT_OF_MEMORY);
-                    pool->changed = true; /* next may be gone */
-                    break;
-                }
-            }
+    if (!pool->changed) {
+        return;
+    }
+    pool->changed = false;
+    for (struct weft_kube_call *call = find_changed(pool); call != NULL;
+         call = find_changed(pool)) {
+        if (call->cancelled) {
+            detach(pool, call);
+            weft_kube_call_free(call);
+        } else {
+            attach(pool, call);
         }
     }
 }

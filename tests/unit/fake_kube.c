@@ -22,7 +22,7 @@
 #include "pkg/loop/loop.h"
 #include "tests/unit/unit.h"
 
-enum { CONNECTIONS_MAX = 64, REQUEST_MAX = 1 << 20 };
+enum { CONNECTIONS_MAX = 4096, REQUEST_MAX = 1 << 20 };
 
 struct connection {
     struct fake_kube *fake;

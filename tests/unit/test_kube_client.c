@@ -411,7 +411,9 @@ static void test_tls(void)
     struct fake_kube *plain = fake_kube_start(NULL, 0, answer_always, &count);
     (void)snprintf(url, sizeof(url), "https://127.0.0.1:%d", fake_kube_port(plain));
     struct weft_kube_client *client = fake_rig_client(&rig, url, "", "token: t");
-    o = get(&rig, client);
+    o = call(&rig, client,
+             (struct weft_kube_op){
+                 .verb = WEFT_KUBE_GET, .path = "/x", .timeout_ns = 300 * WEFT_NS_PER_MS});
     CHECK_INT(o.error.domain, WEFT_ERR_CURL);
     weft_kube_client_free(client);
     /* http:// is for loopback and works there */
