@@ -8,6 +8,7 @@
 #include "pkg/base/str.h"
 #include "pkg/fabric/node.h"
 #include "pkg/json/json.h"
+#include "pkg/json/split.h"
 #include "pkg/yaml/yaml.h"
 
 struct reader {
@@ -253,8 +254,46 @@ static int read_yaml(struct reader *r, struct weft_str text, struct weft_error *
 
 /* ---- all ---- */
 
+/* A list over this size is cut into its items, which costs the line numbers in errors. */
+enum { WHOLE_MAX = 4 << 20, ITEM_MAX = 16 << 20 };
+
+static int on_item(void *data, const char *text, size_t len, struct weft_error *err)
+{
+    struct reader *r = data;
+    weft_auto(weft_json_free) struct weft_json *root = NULL;
+    weft_autofree char *name = weft_asprintf("%s item %u", r->file, ++r->line);
+    const int rc =
+        name == NULL ? weft_err_nomem(err) : weft_json_parse(text, len, name, &root, err);
+    return rc < 0 ? rc : add_object(r, root, err);
+}
+
+/* One item at a time. *ret_items = 0: the text is one object. */
+static int read_json_items(struct reader *r, struct weft_str text, unsigned *ret_items,
+                           struct weft_error *err)
+{
+    const struct weft_json_split_sink sink = {.on_item = on_item, .data = r};
+    weft_auto(weft_json_split_free) struct weft_json_split *split =
+        weft_json_split_new(WEFT_JSON_SPLIT_LIST, ITEM_MAX, &sink);
+    if (split == NULL) {
+        return weft_err_nomem(err);
+    }
+    int rc = weft_json_split_feed(split, text.data, text.len, err);
+    rc = rc < 0 ? rc : weft_json_split_end(split, err);
+    *ret_items = r->line;
+    r->line = 0;
+    /* what is wrong with the text is the caller's -EINVAL */
+    return rc < 0 && rc != -ENOMEM ? weft_err_wrap(err, -EINVAL, "%s", r->file) : rc;
+}
+
 static int read_json(struct reader *r, struct weft_str text, struct weft_error *err)
 {
+    unsigned items = 0;
+    if (text.len > WHOLE_MAX && weft_str_trim(text).data[0] == '{') {
+        const int rc = read_json_items(r, text, &items, err);
+        if (rc < 0 || items > 0) {
+            return rc;
+        }
+    }
     weft_auto(weft_json_free) struct weft_json *root = NULL;
     const int rc = weft_json_parse(text.data, text.len, r->file, &root, err);
     return rc < 0 ? rc : add_document(r, root, err);

@@ -29,6 +29,7 @@ int weft_tree_from_fabric(const struct weft_fabric *fabric, const struct weft_no
     }
     rc = weft_find_fabric(shape, tree, &findings);
     rc = rc == 0 ? weft_find_rails(shape, tree, &findings) : rc;
+    rc = rc == 0 ? weft_find_joining(shape, tree, &findings) : rc;
     rc = rc == 0 ? weft_find_spines(shape, &findings) : rc;
     if (rc < 0) {
         return weft_err_nomem(err);

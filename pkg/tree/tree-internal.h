@@ -167,6 +167,8 @@ int weft_find_fabric(const struct weft_shape *shape, const struct weft_tree *tre
                      struct weft_findings *findings) __attribute__((warn_unused_result));
 int weft_find_rails(const struct weft_shape *shape, const struct weft_tree *tree,
                     struct weft_findings *findings) __attribute__((warn_unused_result));
+int weft_find_joining(const struct weft_shape *shape, const struct weft_tree *tree,
+                      struct weft_findings *findings) __attribute__((warn_unused_result));
 int weft_find_spines(const struct weft_shape *shape, struct weft_findings *findings)
     __attribute__((warn_unused_result));
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "pkg/base/buf.h"
 #include "pkg/base/file.h"
 #include "pkg/fabric/labels.h"
 #include "pkg/fabric/node.h"
@@ -118,6 +119,33 @@ static void public_node_lists(void)
     }
 }
 
+/* A list of more than 4 MiB is read item by item. */
+static void large_json_lists(void)
+{
+    weft_auto(weft_buf_done) struct weft_buf buf;
+    weft_auto(weft_nodes_done) struct weft_nodes nodes = {0};
+    struct weft_error err = {0};
+    weft_buf_init(&buf, 16 << 20);
+    (void)weft_buf_puts(&buf, "{\"kind\":\"List\",\"items\":[\n");
+    for (int i = 0; i < 3000; i++) {
+        (void)weft_buf_printf(&buf,
+                              "%s{\"kind\":\"Node\",\"metadata\":{\"name\":\"n%d\",\"labels\":"
+                              "{\"rack\":\"r%d\"},\"annotations\":{\"fill\":\"%02000d\"}}}\n",
+                              i > 0 ? "," : "", i, i / 8, i);
+    }
+    (void)weft_buf_puts(&buf, "]}\n");
+    (void)!weft_nodes_parse(buf.data, buf.len, "list", &nodes, &err);
+    CHECK_STR(err.message, "");
+    CHECK_INT(nodes.count, 3000);
+    CHECK_STR(nodes.count == 3000 ? weft_node_label(&nodes.items[2999], "rack") : NULL, "r374");
+    struct weft_nodes none = {0};
+    CHECK_INT(weft_nodes_parse(buf.data, buf.len - 3, "list", &none, &err), -EINVAL);
+    CHECK_CONTAINS(err.message, "list");
+    memcpy(strstr(buf.data, "\"n7\""), "\"N7\"", 4);
+    CHECK_INT(weft_nodes_parse(buf.data, buf.len, "list", &none, &err), -EINVAL);
+    CHECK_CONTAINS(err.message, "\"N7\" is not a Kubernetes node name");
+}
+
 static void no_memory_for_nodes(void)
 {
     static const char text[] = "kind: List\nitems:\n- kind: Node\n  metadata:\n    name: a\n"
@@ -223,7 +251,8 @@ static void tier_names_come_from_keys(void)
 
 WEFT_SUITE(fabric_nodes, {"names_by_line", names_by_line}, {"json_lists", json_lists},
            {"yaml_lists", yaml_lists}, {"labels_and_uid_are_read", labels_and_uid_are_read},
-           {"public_node_lists", public_node_lists}, {"no_memory_for_nodes", no_memory_for_nodes},
+           {"public_node_lists", public_node_lists}, {"large_json_lists", large_json_lists},
+           {"no_memory_for_nodes", no_memory_for_nodes},
            {"selectors_match_as_in_kubernetes", selectors_match_as_in_kubernetes},
            {"bad_selectors_are_refused", bad_selectors_are_refused},
            {"presets_are_closest_first", presets_are_closest_first},

@@ -140,6 +140,31 @@ static void missing_spine_links_are_counted(void)
     CHECK_INT(tree != NULL ? tree->finding_count : 0, 1);
 }
 
+static void switches_that_join_what_is_apart_are_named(void)
+{
+    struct gen_rft shape;
+    weft_auto(gen_done) struct gen g = small(&shape);
+    const size_t first = gen_switch(&g, "storage-1");
+    const size_t second = gen_switch(&g, "storage-2");
+    for (size_t h = 0; h < 18; h++) {
+        gen_plug(&g, h, 4, first);
+        gen_plug(&g, h, 5, second);
+    }
+    weft_auto(weft_tree_free) struct weft_tree *tree = gen_tree(&g, NULL);
+    CHECK_INT(tree != NULL ? tree->tiers[0].group_count : 0, 1);
+    bool found = false;
+    for (size_t i = 0; tree != NULL && i < tree->finding_count; i++) {
+        const struct weft_finding *f = &tree->findings[i];
+        if (strcmp(f->kind, "joining-switch") == 0) {
+            found = true;
+            CHECK_CONTAINS(f->detail, "storage-1 (18 hosts)");
+            CHECK_CONTAINS(f->detail, "storage-2 (18 hosts)");
+            CHECK_CONTAINS(f->detail, "of 3 that share no hosts otherwise");
+        }
+    }
+    CHECK(found);
+}
+
 static void a_node_on_a_spine_is_named(void)
 {
     weft_auto(gen_done) struct gen g;
@@ -479,6 +504,7 @@ WEFT_SUITE(
     {"a_missing_cable_is_named", a_missing_cable_is_named},
     {"a_missing_rail_is_named_and_its_leaf_guessed", a_missing_rail_is_named_and_its_leaf_guessed},
     {"missing_spine_links_are_counted", missing_spine_links_are_counted},
+    {"switches_that_join_what_is_apart_are_named", switches_that_join_what_is_apart_are_named},
     {"a_node_on_a_spine_is_named", a_node_on_a_spine_is_named},
     {"node_names_and_descriptions", node_names_and_descriptions},
     {"a_short_name_that_two_nodes_have_is_nobodys", a_short_name_that_two_nodes_have_is_nobodys},
