@@ -205,6 +205,9 @@ static void on_object(void *data, const struct weft_hypernode *hn)
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
     struct weft_hypernode copy = {0};
     enum weft_view_change change = WEFT_VIEW_SAME;
+    if (hn->tier_name[0] == '\0') {
+        c->tier_name_served = false; /* an older CRD is back */
+    }
     if (weft_hypernode_copy(hn, &copy) < 0 ||
         weft_view_hypernodes_put(&c->hypernodes, &copy, &change) < 0) {
         /* the watch brings it too; until then a write on it meets a conflict */

@@ -18,6 +18,7 @@ struct weft_config;
 struct weft_dirwatch;
 struct weft_events;
 struct weft_keep;
+struct weft_kube_call;
 struct weft_kube_client;
 struct weft_kube_lease;
 struct weft_kube_reflector;
@@ -55,7 +56,12 @@ struct weft_controller {
     bool nodes_synced;
     bool hypernodes_synced;
     bool crd_missing;
-    bool prunes_tier_name;
+    bool crd_was_missing; /* and we have made no HyperNode since */
+
+    /* schema.c: does the server keep tierName */
+    struct weft_kube_call *schema_call;
+    unsigned schema_polls;
+    bool tier_name_served;
 
     /* leader.c: may we write */
     struct weft_kube_lease *lease;
@@ -96,6 +102,11 @@ int weft_controller_start_watching(struct weft_controller *c, struct weft_error 
     __attribute__((warn_unused_result));
 void weft_controller_stop_watching(struct weft_controller *c);
 bool weft_controller_synced(const struct weft_controller *c);
+
+/* schema.c */
+bool weft_controller_prunes_tier_name(const struct weft_controller *c);
+/* Asks the server, if our objects lack tierName: at once, or now and then. */
+void weft_controller_probe_schema(struct weft_controller *c, bool now);
 
 /* leader.c */
 int weft_controller_start_leader(struct weft_controller *c, struct weft_error *err)

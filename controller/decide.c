@@ -194,7 +194,7 @@ static int build_layout(const struct weft_decide_input *in, struct weft_decision
         .pad = (enum weft_layout_pad)in->config->pad,
         .unplaced = (enum weft_layout_unplaced)in->config->unplaced,
         .instance = in->ours->instance,
-        .existing = in->live,
+        .existing = in->places != NULL ? in->places : in->live,
     };
     return weft_layout_build(decision->tree, &options, &decision->layout, err);
 }
@@ -230,7 +230,7 @@ static int keep_places(const struct weft_decide_input *in, const struct weft_kee
         .now = in->now,
     };
     const struct weft_keep_input input = {
-        .live = in->live,
+        .live = in->places != NULL ? in->places : in->live,
         .wanted = &decision->layout.desired,
         .nodes = flags,
         .node_count = in->node_count,

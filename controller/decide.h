@@ -44,7 +44,9 @@ struct weft_decide_input {
     size_t node_count;
     bool any_host; /* no Nodes are known: every host of the fabrics is one */
     const struct weft_hypernode_set *live; /* all HyperNodes that exist */
-    bool prunes_tier_name;                 /* the server's CRD does not know spec.tierName */
+    /* where Nodes have been so far, if live cannot tell (labelled.h); NULL: live */
+    const struct weft_hypernode_set *places;
+    bool prunes_tier_name; /* the server's CRD does not know spec.tierName */
     struct weft_keep *keep;
     const char *accepted; /* hash of an accepted change; NULL: none */
     int64_t now;          /* monotonic, ns */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "controller/controller-internal.h"
+#include "controller/labelled.h"
 #include "controller/options.h"
 #include "pkg/base/clock.h"
 #include "pkg/base/log.h"
@@ -86,23 +87,6 @@ static bool any_of_ours(const struct weft_controller *c)
     return false;
 }
 
-/* A CRD from before Volcano 1.14 drops spec.tierName: seen by all of ours lacking it. */
-static bool prunes_tier_name(const struct weft_controller *c)
-{
-    bool any = false;
-    for (size_t i = 0; i < c->hypernodes.set.count; i++) {
-        const struct weft_hypernode *hn = &c->hypernodes.set.items[i];
-        if (!weft_hypernode_is_ours(hn, c->ours.instance)) {
-            continue;
-        }
-        if (hn->tier_name[0] != '\0') {
-            return false;
-        }
-        any = true;
-    }
-    return any;
-}
-
 static void recall(const struct weft_controller *c, const struct weft_node *nodes, size_t count,
                    struct weft_decide_memory *memory)
 {
@@ -120,6 +104,18 @@ static void remember(struct weft_controller *c, const struct weft_node *nodes, s
         entry->source = memory[i].source;
         entry->fresh = entry->fresh && !memory[i].placed;
     }
+}
+
+/* Without HyperNodes of ours, because the CRD is missing, or was until a moment ago, or because
+ * they are not to be written: the labels on the Nodes are all that tells where Nodes have been. */
+static bool labels_tell_places(struct weft_controller *c)
+{
+    if (c->options->against != NULL || any_of_ours(c)) {
+        c->crd_was_missing = false;
+        return false;
+    }
+    c->crd_was_missing = c->crd_was_missing || c->crd_missing;
+    return c->crd_was_missing || !c->config->outputs.hyper_nodes;
 }
 
 static int decide(struct weft_controller *c, struct weft_error *err)
@@ -143,6 +139,14 @@ static int decide(struct weft_controller *c, struct weft_error *err)
         return weft_err_nomem(err);
     }
     recall(c, nodes, count, memory);
+    weft_auto(weft_hypernode_set_done) struct weft_hypernode_set places = {0};
+    const bool from_labels = labels_tell_places(c);
+    rc = from_labels
+             ? weft_labelled_places(nodes, count, c->config->tiers.count, &c->ours, &places, err)
+             : 0;
+    if (rc < 0) {
+        return rc;
+    }
     const struct weft_decide_input input = {
         .config = c->config,
         .ours = &c->ours,
@@ -151,7 +155,8 @@ static int decide(struct weft_controller *c, struct weft_error *err)
         .memory = memory,
         .node_count = count,
         .live = c->options->against != NULL ? &c->against : &c->hypernodes.set,
-        .prunes_tier_name = prunes_tier_name(c),
+        .places = from_labels ? &places : NULL,
+        .prunes_tier_name = weft_controller_prunes_tier_name(c),
         .keep = c->keep,
         .now = weft_controller_now(),
     };

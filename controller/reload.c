@@ -87,6 +87,7 @@ static void on_poll(void *data)
     struct weft_controller *c = data;
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
     weft_controller_reload(c);
+    weft_controller_probe_schema(c, false);
     if (weft_dumps_refresh(&c->dumps)) {
         weft_controller_changed(c, false);
     }

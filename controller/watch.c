@@ -148,6 +148,7 @@ static void hypernodes_on_synced(void *data)
     if (weft_view_hypernodes_listed(&c->hypernodes)) {
         world_changed(c, true);
     }
+    weft_controller_probe_schema(c, true);
     weft_controller_schedule(c);
 }
 

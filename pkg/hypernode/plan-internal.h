@@ -15,15 +15,12 @@ struct weft_pobj {
     const struct weft_hypernode *cur; /* as read; NULL: is not there */
     const struct weft_hypernode *tgt; /* as wanted; NULL: is not */
     bool ours;
-    bool pinned;           /* a foreign object lists it: it is never deleted */
-    bool odd;              /* what is written of it has members that are no exactMatch */
     bool exists;           /* now, after the steps so far */
     bool replaced;         /* to be dropped by its parent, deleted and created again */
-    bool fixed;            /* cannot let go of what it should, nor be replaced */
     bool contested;        /* a dying object lists it too and cannot let go: survivors must */
     bool fresh;            /* created by this plan: what was read of it says nothing any more */
     bool as_target;        /* texts and odd members of what exists are as in tgt */
-    int64_t tier;          /* of what exists, else of what shall */
+    int64_t tier;          /* of what exists */
     struct weft_ids start; /* members before the release phase; ascending, as all of these */
     struct weft_ids now;
     struct weft_ids want;

@@ -51,8 +51,8 @@ struct weft_plan {
      * is taken): they get no labels. Sorted, unique. */
     char **held_nodes;
     size_t held_node_count;
-    /* "foreign-child", "foreign-node", "foreign-parent", "name-taken", "kept", "undeletable",
-     * "held-back", "terminating"; sorted by kind, subject, detail */
+    /* "foreign-child", "foreign-node", "foreign-parent", "name-taken", "kept", "cycle",
+     * "terminating"; sorted by kind, subject, detail */
     struct weft_finding *findings;
     size_t finding_count;
     size_t step_cap;

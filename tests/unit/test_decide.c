@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "controller/labelled.h"
 #include "pkg/base/clock.h"
 #include "pkg/base/file.h"
 #include "pkg/fabric/fabric.h"
@@ -28,6 +29,7 @@ struct world {
     struct weft_keep *keep;
     struct weft_decision decision;
     const char *accepted;
+    const struct weft_hypernode_set *places;
     bool prunes;
     struct weft_error err;
 };
@@ -113,6 +115,7 @@ static int decide(struct world *w)
         .memory = w->memory,
         .node_count = w->nodes.count,
         .live = &w->live,
+        .places = w->places,
         .prunes_tier_name = w->prunes,
         .keep = w->keep,
         .accepted = w->accepted,
@@ -349,6 +352,37 @@ static void test_fresh_node_is_forgotten(void)
     world_done(&w);
 }
 
+/* Without HyperNodes the labels on the Nodes tell the last places. */
+static void test_places_from_labels(void)
+{
+    struct world w;
+    static const struct weft_names_of_ours ours = {.prefix = "weft.dev/", .instance = "weft"};
+    weft_auto(weft_hypernode_set_done) struct weft_hypernode_set places = {0};
+    world_init(&w, RACKS);
+    add_nodes(&w, 8);
+    decided(&w);
+    for (size_t i = 0; i < 8; i++) {
+        const char *values[WEFT_LAYOUT_TIERS_MAX];
+        const char *name = w.nodes.items[i].name;
+        CHECK_INT(weft_decision_labels(&w.decision, name, values), 2);
+        label(&w, name, "weft.dev/tier-1", values[0]);
+        label(&w, name, "weft.dev/tier-2", values[1]);
+    }
+    /* one that has only a part of them has no place */
+    label(&w, "n99", "weft.dev/tier-1", "weft-rack-r0-00000000");
+    weft_autofree char *want = hypernodes_text(&w.decision.keep.set);
+    CHECK_INT(weft_labelled_places(w.nodes.items, w.nodes.count, 2, &ours, &places, NULL), 0);
+    CHECK_SET(&places, want);
+
+    (void)!weft_node_set_label(find_node(&w, "n05"), "x/rack", "");
+    (void)!weft_node_set_label(find_node(&w, "n05"), "x/zone", "");
+    w.places = &places;
+    decided(&w);
+    check_place(&w, "n05", "r1", "z0");
+    CHECK_INT(w.decision.plan.step_count, 3); /* the HyperNodes are still to be made */
+    world_done(&w);
+}
+
 static void test_without_memory(void)
 {
     struct world w;
@@ -373,4 +407,4 @@ WEFT_SUITE(decide, {"first pass", test_first_pass},
            {"all labels lost", test_all_labels_lost}, {"brake", test_brake},
            {"two sources", test_two_sources}, {"pruned tierName", test_pruned_tier_name},
            {"foreign", test_foreign}, {"fresh node is forgotten", test_fresh_node_is_forgotten},
-           {"without memory", test_without_memory})
+           {"places from labels", test_places_from_labels}, {"without memory", test_without_memory})
