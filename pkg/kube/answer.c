@@ -86,13 +86,14 @@ bool weft_kube_status_retryable(int status)
     return status == 408 || status == 429 || status >= 500;
 }
 
-/* A 401 may mean that the token has been rotated: with another one in its file, a new try pays. */
+/* A 401 may mean that the token has been rotated or has run out: with another one in its file, or
+ * on its way from the helper program, a new try pays. */
 static bool has_new_token(struct weft_kube_call *call)
 {
     const int64_t now = weft_clock_monotonic(weft_clock_system());
     const int rc = weft_kube_config_refresh_token(call->client->config, now, true, NULL);
     call->client->stats.token_reloads += rc == 1;
-    return rc == 1;
+    return rc == 1 || weft_kube_exec_refresh(call->client->config, call->client->loop, now, true);
 }
 
 /* The first line of a body that is no Status: a proxy's page, usually. */

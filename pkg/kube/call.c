@@ -142,14 +142,18 @@ static int on_new_socket(void *data, curl_socket_t fd, curlsocktype purpose)
     return CURL_SOCKOPT_OK;
 }
 
-static struct curl_blob blob_of(const char *bytes, size_t len)
+/* The configuration outlives the call, so libcurl need not copy (it does not write) - but what a
+ * helper program gave may be replaced meanwhile. */
+static struct curl_blob blob_of(const struct weft_kube_config *config, const char *bytes,
+                                size_t len)
 {
-    /* the configuration outlives the call: libcurl need not copy, and does not write */
     union {
         const char *in;
         void *out;
     } cast = {.in = bytes};
-    return (struct curl_blob){.data = cast.out, .len = len, .flags = CURL_BLOB_NOCOPY};
+    return (struct curl_blob){.data = cast.out,
+                              .len = len,
+                              .flags = config->exec != NULL ? CURL_BLOB_COPY : CURL_BLOB_NOCOPY};
 }
 
 static void set_tls(CURL *easy, const struct weft_kube_config *config)
@@ -158,7 +162,7 @@ static void set_tls(CURL *easy, const struct weft_kube_config *config)
     (void)curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, config->insecure ? 0L : 2L);
     (void)curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     if (config->ca.bytes != NULL) {
-        const struct curl_blob ca = blob_of(config->ca.bytes, config->ca.len);
+        const struct curl_blob ca = blob_of(config, config->ca.bytes, config->ca.len);
         (void)curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &ca);
         /* else the machine's own authorities would count too */
         (void)curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
@@ -166,8 +170,8 @@ static void set_tls(CURL *easy, const struct weft_kube_config *config)
     if (config->cert.bytes != NULL) {
         size_t len = 0;
         const char *bytes = weft_secret_reveal(&config->key, &len);
-        const struct curl_blob cert = blob_of(config->cert.bytes, config->cert.len);
-        const struct curl_blob key = blob_of(bytes, len);
+        const struct curl_blob cert = blob_of(config, config->cert.bytes, config->cert.len);
+        const struct curl_blob key = blob_of(config, bytes, len);
         (void)curl_easy_setopt(easy, CURLOPT_SSLCERT_BLOB, &cert);
         (void)curl_easy_setopt(easy, CURLOPT_SSLKEY_BLOB, &key);
     }
@@ -223,6 +227,7 @@ static int set_identity(struct weft_kube_call *call)
     /* a file that cannot be read now leaves the old token in use; the server judges it */
     const int rc = weft_kube_config_refresh_token(config, now, false, NULL);
     call->client->stats.token_reloads += rc == 1;
+    (void)weft_kube_exec_refresh(config, call->client->loop, now, false);
     const char *token = weft_secret_reveal(&config->token, NULL);
     if (token == NULL) {
         if (config->username != NULL) {

@@ -9,7 +9,9 @@
 
 #include "pkg/base/error.h"
 #include "pkg/base/secret.h"
+#include "pkg/base/str.h"
 #include "pkg/kube/config.h"
+#include "pkg/kube/exec.h"
 
 struct weft_json;
 
@@ -35,7 +37,8 @@ struct weft_kube_config {
     char *key_file, *token_file; /* to be read; NULL if not named */
     struct weft_secret key, token, password;
     char *username;
-    int64_t token_read_at; /* monotonic; 0 = never */
+    struct weft_kube_exec *exec; /* a helper that gives the credential, or NULL */
+    int64_t token_read_at;       /* monotonic; 0 = never */
 };
 
 /* How old a token that was read from a file may get before the file is read again. */
@@ -46,6 +49,10 @@ struct weft_kube_config {
  * file cannot be read; then the old token stays. */
 int weft_kube_config_refresh_token(struct weft_kube_config *config, int64_t now, bool force,
                                    struct weft_error *err) __attribute__((warn_unused_result));
+
+/* Makes token the one in use: 1 if it is another one, 0 if not, -EINVAL if it is none, -ENOMEM. */
+int weft_kube_config_set_token(struct weft_kube_config *config, struct weft_str token,
+                               struct weft_error *err) __attribute__((warn_unused_result));
 
 /* Takes "scheme://host[:port][/prefix]" apart into server, host, port and tls. -EINVAL with a
  * message of its own (no place), -ENOMEM. http is allowed for loopback hosts only: there is no

@@ -210,22 +210,36 @@ static int take_cluster(struct weft_kube_config *config, const struct weft_json 
     return config->warning != NULL ? 0 : weft_err_nomem(err);
 }
 
-static int refuse_plugins(const struct weft_json *user, struct weft_error *err)
+static int refuse_provider(const struct weft_json *user, struct weft_error *err)
 {
-    static const char *const plugins[] = {"exec", "auth-provider"};
-    for (size_t i = 0; i < WEFT_ARRAY_LEN(plugins); i++) {
-        const struct weft_json *node = weft_json_get(user, plugins[i]);
-        if (weft_json_type(node) == WEFT_JSON_OBJECT) {
-            (void)weft_json_error(node, err,
-                                  "credentials from a helper program are not supported; use a "
-                                  "token, tokenFile or client certificate");
-            if (err != NULL) {
-                err->code = -ENOTSUP;
-            }
-            return -ENOTSUP;
-        }
+    const struct weft_json *node = weft_json_get(user, "auth-provider");
+    if (weft_json_type(node) != WEFT_JSON_OBJECT) {
+        return 0;
     }
-    return 0;
+    (void)weft_json_error(node, err,
+                          "not supported (nor by kubectl since 1.26); use exec, a token, "
+                          "tokenFile or client certificate");
+    if (err != NULL) {
+        err->code = -ENOTSUP;
+    }
+    return -ENOTSUP;
+}
+
+static int take_exec(struct weft_kube_config *config, const struct weft_json *user,
+                     struct weft_error *err)
+{
+    const struct weft_json *node = NULL;
+    const int rc = weft_json_get_object(user, "exec", &node, err);
+    if (rc <= 0) {
+        return rc;
+    }
+    const char *slash = strrchr(config->path, '/');
+    weft_autofree char *dir =
+        slash != NULL ? weft_strndup(config->path, (size_t)(slash - config->path)) : NULL;
+    if (slash != NULL && dir == NULL) {
+        return weft_err_nomem(err);
+    }
+    return weft_kube_exec_parse(node, dir, &config->exec, err);
 }
 
 static int check_pair(const struct weft_kube_config *config, const struct weft_json *user,
@@ -244,7 +258,8 @@ static int check_pair(const struct weft_kube_config *config, const struct weft_j
 static int take_user(struct weft_kube_config *config, const struct weft_json *user,
                      struct weft_error *err)
 {
-    int rc = refuse_plugins(user, err);
+    int rc = refuse_provider(user, err);
+    rc = rc < 0 ? rc : take_exec(config, user, err);
     rc = rc < 0 ? rc : take_blob(config, user, "client-certificate", &config->cert, err);
     rc = rc < 0 ? rc : take_key(config, user, err);
     rc = rc < 0 ? rc : take_secret(user, "token", &config->token, err);

@@ -33,6 +33,7 @@ void weft_kube_config_free(struct weft_kube_config *config)
     weft_free(config->ca.bytes);
     weft_free(config->cert.bytes);
     weft_free(config->username);
+    weft_kube_exec_free(config->exec);
     weft_secret_done(&config->key);
     weft_secret_done(&config->token);
     weft_secret_done(&config->password);
@@ -181,8 +182,8 @@ static bool is_token(struct weft_str s)
     return s.len > 0;
 }
 
-static int take_token(struct weft_kube_config *config, struct weft_str token,
-                      struct weft_error *err)
+int weft_kube_config_set_token(struct weft_kube_config *config, struct weft_str token,
+                               struct weft_error *err)
 {
     if (!is_token(token)) {
         return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "%s: no token in it",
@@ -208,7 +209,7 @@ int weft_kube_config_refresh_token(struct weft_kube_config *config, int64_t now,
     if (rc < 0) {
         return rc;
     }
-    rc = take_token(config, weft_str_trim((struct weft_str){bytes, len}), err);
+    rc = weft_kube_config_set_token(config, weft_str_trim((struct weft_str){bytes, len}), err);
     weft_secret_free_bytes(bytes, len);
     return rc;
 }
@@ -229,7 +230,11 @@ int weft_kube_config_resolve(struct weft_kube_config *config, struct weft_error 
     } else if (rc == 0 && weft_secret_is_set(&config->token)) {
         size_t len = 0;
         const char *token = weft_secret_reveal(&config->token, &len);
-        rc = take_token(config, (struct weft_str){token, len}, err);
+        rc = weft_kube_config_set_token(config, (struct weft_str){token, len}, err);
+    }
+    rc = rc > 0 ? 0 : rc;
+    if (rc == 0 && config->exec != NULL) {
+        rc = weft_kube_exec_run(config, err);
     }
     return rc < 0 ? weft_err_wrap(err, rc, "%s", config->path) : 0;
 }

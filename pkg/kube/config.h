@@ -5,8 +5,8 @@
  *
  * Of a kubeconfig these are understood: current-context (or another context by name), its cluster
  * (server, certificate-authority[-data], insecure-skip-tls-verify, tls-server-name, proxy-url) and
- * user (client-certificate[-data], client-key[-data], token, tokenFile, username, password); exec
- * and auth-provider are refused with an error that says so. Relative file names count from the
+ * user (client-certificate[-data], client-key[-data], token, tokenFile, username, password, exec);
+ * auth-provider is refused with an error that says so. Relative file names count from the
  * kubeconfig's folder. Fields of other contexts are not looked at. */
 #ifndef WEFT_KUBE_CONFIG_H
 #define WEFT_KUBE_CONFIG_H
@@ -27,7 +27,8 @@ enum { WEFT_KUBE_CONFIG_MAX = 1 << 20, WEFT_KUBE_CONFIG_FILE_MAX = 256 << 10 };
  * environment has KUBERNETES_SERVICE_HOST, else $KUBECONFIG (one file), else ~/.kube/config.
  * context NULL = the file's current-context. The caller owns *ret_config. Errors, each with file,
  * line and field: -errno of the files, -EFBIG over a cap, -EINVAL for bad content, -ENOTSUP for
- * exec and auth-provider users, -ENOENT if there is no configuration at all. */
+ * auth-provider and for a helper that must ask a person, -EACCES if the helper failed, -ENOENT if
+ * there is no configuration at all. */
 int weft_kube_config_load(const char *path, const char *context,
                           struct weft_kube_config **ret_config, struct weft_error *err)
     __attribute__((warn_unused_result));
@@ -38,7 +39,7 @@ int weft_kube_config_in_cluster(const char *dir, struct weft_kube_config **ret_c
                                 struct weft_error *err) __attribute__((warn_unused_result));
 
 /* The pure part of loading: text of a kubeconfig that stands (or would stand) at path. Reads no
- * file; weft_kube_config_resolve reads those it names. */
+ * file; weft_kube_config_resolve reads those it names and runs its helper program. */
 int weft_kube_config_parse(const char *text, size_t len, const char *path, const char *context,
                            struct weft_kube_config **ret_config, struct weft_error *err)
     __attribute__((warn_unused_result));

@@ -134,7 +134,7 @@ static void test_refused_parts(void)
     check_refused(good, "client-certificate: c.crt", -EINVAL, "without client-key");
     check_refused(good, "client-key-data: a2V5", -EINVAL, "without client-certificate");
     check_refused(good, "token: [s3cret]", -EINVAL, "users[0].user.token");
-    check_refused(good, "exec: {command: aws}", -ENOTSUP, "users[0].user.exec");
+    check_refused(good, "exec: {command: aws}", -EINVAL, "users[0].user.exec: apiVersion");
     check_refused(good, "auth-provider: {name: gcp}", -ENOTSUP, "auth-provider");
 }
 
