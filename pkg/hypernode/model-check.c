@@ -124,31 +124,53 @@ static const char *first_kid(const struct weft_model *m, const struct weft_entry
     return e->name;
 }
 
-const char *weft_model_text(struct weft_model *m)
+const char *weft_model_describe(struct weft_model *m, size_t id, unsigned flag)
 {
-    const struct weft_entry *e;
-    m->text[0] = '\0';
-    if ((e = find_flagged(m, WEFT_MODEL_FLAG_DANGLING)) != NULL) {
+    const struct weft_entry *e = &m->entries[id];
+    const char *kid = first_kid(m, e, flag);
+    switch (flag) {
+    case WEFT_MODEL_FLAG_DANGLING:
         (void)snprintf(m->text, sizeof(m->text),
                        "child %.127s is gone while %.127s still lists it: a topology job ends the "
                        "scheduler",
-                       first_kid(m, e, WEFT_MODEL_FLAG_DANGLING), e->name);
-    } else if ((e = find_flagged(m, WEFT_MODEL_FLAG_UNLINKED)) != NULL) {
+                       kid, e->name);
+        break;
+    case WEFT_MODEL_FLAG_UNLINKED:
         (void)snprintf(m->text, sizeof(m->text), "%.127s lists %.127s, which hangs elsewhere%s",
-                       e->name, first_kid(m, e, WEFT_MODEL_FLAG_UNLINKED),
-                       m->ready ? ": its nodes are hidden" : ": topology jobs wait");
-    } else if (!m->ready) {
-        (void)snprintf(m->text, sizeof(m->text), "the last rebuild failed: topology jobs wait");
-    } else if ((e = find_flagged(m, WEFT_MODEL_FLAG_TIER)) != NULL) {
+                       e->name, kid, m->ready ? ": its nodes are hidden" : ": topology jobs wait");
+        break;
+    case WEFT_MODEL_FLAG_TIER:
         (void)snprintf(m->text, sizeof(m->text),
                        "tier %" PRId64 " of %.127s is 0 or not above that of its child %.127s",
-                       e->spec.tier, e->name, first_kid(m, e, WEFT_MODEL_FLAG_TIER));
-    } else if ((e = find_flagged(m, WEFT_MODEL_FLAG_DOUBLE)) != NULL) {
+                       e->spec.tier, e->name, kid);
+        break;
+    case WEFT_MODEL_FLAG_DOUBLE:
         (void)snprintf(m->text, sizeof(m->text),
                        "%.127s shares a node with another HyperNode of tier %" PRId64, e->name,
                        e->spec.tier);
+        break;
+    default:
+        (void)snprintf(m->text, sizeof(m->text), "the last rebuild failed: topology jobs wait");
+        break;
     }
     return m->text;
+}
+
+const char *weft_model_text(struct weft_model *model)
+{
+    static const unsigned order[] = {WEFT_MODEL_FLAG_DANGLING, WEFT_MODEL_FLAG_UNLINKED, 0,
+                                     WEFT_MODEL_FLAG_TIER, WEFT_MODEL_FLAG_DOUBLE};
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(order); i++) {
+        const struct weft_entry *e = find_flagged(model, order[i]);
+        if (e != NULL) {
+            return weft_model_describe(model, (size_t)(e - model->entries), order[i]);
+        }
+        if (order[i] == 0 && !model->ready) {
+            return weft_model_describe(model, 0, 0);
+        }
+    }
+    model->text[0] = '\0';
+    return model->text;
 }
 
 static enum weft_model_outcome soft_outcome(const struct weft_model *m)

@@ -94,6 +94,8 @@ void weft_model_unlist(struct weft_model *m, size_t id);
 int weft_model_mark(struct weft_model *m, size_t id) __attribute__((warn_unused_result));
 /* Brings flags up to date with all marked entries. */
 void weft_model_evaluate(struct weft_model *m);
+/* What the flag (0: not ready) means for the entry, in one sentence; in m->text. */
+const char *weft_model_describe(struct weft_model *m, size_t id, unsigned flag);
 int64_t weft_model_top_tier(const struct weft_model *m);
 
 #endif

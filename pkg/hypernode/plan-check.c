@@ -12,16 +12,14 @@
 struct replay {
     struct weft_model *model;
     unsigned *flags;  /* of the entries before the first step */
-    bool *contested;  /* children that several objects listed then */
     size_t count;     /* entries then */
-    bool was_unready; /* or anything was contested: the ready flag says nothing of us */
+    bool was_unready; /* or a child had two parents, or was missing */
 };
 
 static void replay_done(struct replay *r)
 {
     weft_model_free(r->model);
     weft_free(r->flags);
-    weft_free(r->contested);
 }
 WEFT_DEFINE_AUTO_VALUE(struct replay, replay_done)
 
@@ -37,52 +35,41 @@ static int start(struct replay *r, const struct weft_hypernode_set *current)
     }
     r->count = r->model->count;
     r->flags = weft_calloc(r->count, sizeof(*r->flags));
-    r->contested = weft_calloc(r->count, sizeof(*r->contested));
-    if (r->flags == NULL || r->contested == NULL) {
+    if (r->flags == NULL) {
         return -ENOMEM;
     }
     r->was_unready = !r->model->ready;
     for (size_t i = 0; i < r->count; i++) {
         r->flags[i] = r->model->entries[i].flags;
-        r->contested[i] = r->model->entries[i].listers.n > 1;
-        r->was_unready = r->was_unready || r->contested[i];
+        const struct weft_entry *e = &r->model->entries[i];
+        r->was_unready = r->was_unready || e->listers.n > 1 || (e->listers.n > 0 && !e->exists);
     }
     return 0;
 }
 
-/* Is every child that hangs elsewhere one that was fought over before? */
-static bool only_contested(const struct replay *r, size_t id)
+/* What of the entry is wrong now and was not before. Where children were fought over before the
+ * first step, the cache is half built on the way to its mending, and hidden children say nothing of
+ * the step. */
+static unsigned fresh_flags(const struct replay *r, size_t id)
 {
-    const struct weft_entry *e = &r->model->entries[id];
-    for (size_t i = 0; i < e->kid_count; i++) {
-        const size_t kid = e->kids[i].id;
-        const struct weft_entry *child = &r->model->entries[kid];
-        const bool linked = e->kids[i].linked && child->parent == id;
-        if (child->exists && child->object && !linked && (kid >= r->count || !r->contested[kid])) {
-            return false;
-        }
-    }
-    return true;
+    unsigned fresh = r->model->entries[id].flags & ~(id < r->count ? r->flags[id] : 0U);
+    return r->was_unready ? fresh & ~(unsigned)WEFT_MODEL_FLAG_UNLINKED : fresh;
 }
 
-static bool is_worse(const struct replay *r)
+/* What is worse than before, or NULL. */
+static const char *find_worse(const struct replay *r)
 {
-    const struct weft_model *m = r->model;
-    if (!m->ready && !r->was_unready) {
-        return true;
-    }
+    struct weft_model *m = r->model;
     const size_t flagged =
         m->flag_count[0] + m->flag_count[1] + m->flag_count[2] + m->flag_count[3];
     for (size_t i = 0; flagged > 0 && i < m->count; i++) {
-        unsigned fresh = m->entries[i].flags & ~(i < r->count ? r->flags[i] : 0U);
-        if ((fresh & WEFT_MODEL_FLAG_UNLINKED) != 0 && only_contested(r, i)) {
-            fresh &= ~(unsigned)WEFT_MODEL_FLAG_UNLINKED;
-        }
+        const unsigned fresh = fresh_flags(r, i);
         if (fresh != 0) {
-            return true;
+            return weft_model_describe(m, i,
+                                       fresh & ~(fresh - 1)); /* the worst bit is the lowest */
         }
     }
-    return false;
+    return m->ready || r->was_unready ? NULL : weft_model_describe(m, 0, 0);
 }
 
 int weft_plan_check(const struct weft_hypernode_set *current, const struct weft_plan *plan,
@@ -99,12 +86,12 @@ int weft_plan_check(const struct weft_hypernode_set *current, const struct weft_
         if (rc < 0) {
             return weft_err_nomem(err);
         }
-        if (rc == WEFT_MODEL_REFUSED || is_worse(&r)) {
-            return weft_err_set(err, -EPROTO, WEFT_ERR_CONFIG,
-                                "step %zu of %zu (%s %.63s) must not be taken: %s", i + 1,
-                                plan->step_count, weft_step_kind_name(s->kind), s->object.name,
-                                rc == WEFT_MODEL_REFUSED ? "the API server would refuse it"
-                                                         : weft_model_text(r.model));
+        const char *worse =
+            rc == WEFT_MODEL_REFUSED ? "the API server would refuse it" : find_worse(&r);
+        if (worse != NULL) {
+            return weft_err_set(
+                err, -EPROTO, WEFT_ERR_CONFIG, "step %zu of %zu (%s %.63s) must not be taken: %s",
+                i + 1, plan->step_count, weft_step_kind_name(s->kind), s->object.name, worse);
         }
     }
     return 0;

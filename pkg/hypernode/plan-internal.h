@@ -15,12 +15,15 @@ struct weft_pobj {
     const struct weft_hypernode *cur; /* as read; NULL: is not there */
     const struct weft_hypernode *tgt; /* as wanted; NULL: is not */
     bool ours;
+    bool pinned;           /* a foreign object lists it: it is never deleted */
+    bool odd;              /* what is written of it has members that are no exactMatch */
     bool exists;           /* now, after the steps so far */
     bool replaced;         /* to be dropped by its parent, deleted and created again */
+    bool fixed;            /* cannot let go of what it should, nor be replaced */
     bool contested;        /* a dying object lists it too and cannot let go: survivors must */
     bool fresh;            /* created by this plan: what was read of it says nothing any more */
     bool as_target;        /* texts and odd members of what exists are as in tgt */
-    int64_t tier;          /* of what exists */
+    int64_t tier;          /* of what exists, else of what shall */
     struct weft_ids start; /* members before the release phase; ascending, as all of these */
     struct weft_ids now;
     struct weft_ids want;
@@ -65,6 +68,8 @@ struct weft_standback {
 /* plan-target.c */
 void weft_standback_drop(struct weft_hypernode *hn, enum weft_member_type type, const char *name);
 void weft_standback_cut(struct weft_standback *s, size_t item);
+/* Adds to the plan's held nodes, unsorted. */
+int weft_plan_hold(struct weft_plan *plan, const char *node) __attribute__((warn_unused_result));
 /* plan-keep.c: takes empty items out, and finds what of ours must stay unwanted (kept). */
 int weft_standback_keep(struct weft_standback *s) __attribute__((warn_unused_result));
 

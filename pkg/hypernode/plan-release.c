@@ -13,7 +13,7 @@ static bool is_dying(const struct weft_pobj *o)
 
 static bool is_survivor(const struct weft_pobj *o)
 {
-    return o->exists && o->ours && o->tgt != NULL && !o->replaced;
+    return o->exists && o->ours && o->tgt != NULL && !o->replaced && !o->fixed;
 }
 
 /* Can nobody list the HyperNode for now? */
@@ -77,6 +77,26 @@ static void mark_replaced(struct weft_pwork *w, size_t id)
     }
 }
 
+/* The object would be empty after its release. It is replaced, unless a foreign object lists it:
+ * such an object first keeps children that are fought over, and if that is not enough it stays as
+ * it is, and who wants of its members goes without. true: its release may be tried again. */
+static bool resolve_stuck(struct weft_pwork *w, size_t id)
+{
+    struct weft_pobj *o = &w->objs[id];
+    if (!o->pinned) {
+        mark_replaced(w, id);
+        return false;
+    }
+    bool again = false;
+    for (size_t i = 0; i < o->now.n; i++) {
+        struct weft_pobj *m = &w->objs[o->now.v[i]];
+        again = again || m->contested;
+        m->contested = false;
+    }
+    o->fixed = !again;
+    return again;
+}
+
 /* Objects that go for good let go of children that others list too (volcano-live.md 0.5: resolve a
  * double claim by an update, then delete). */
 static int release_dying(struct weft_pwork *w, size_t id)
@@ -92,7 +112,7 @@ static int release_dying(struct weft_pwork *w, size_t id)
     if (rest.n == o->now.n) {
         return 0;
     }
-    if (rest.n > 0) {
+    if (rest.n > 0 || o->odd) {
         return weft_pwork_emit(w, WEFT_STEP_RELEASE, id, &rest);
     }
     for (size_t i = 0; i < o->now.n; i++) {
@@ -106,7 +126,7 @@ static int release_one(struct weft_pwork *w, size_t id, bool write)
 {
     weft_auto(weft_ids_done) struct weft_ids members = {0};
     int rc = after_release(w, &w->objs[id], &members);
-    if (rc < 0 || members.n == 0) {
+    if (rc < 0 || (members.n == 0 && !w->objs[id].odd)) {
         return rc;
     }
     if (write) {
@@ -167,8 +187,10 @@ static int simulate(struct weft_pwork *w)
         int rc = find_pending(w, from, to, &pending);
         rc = rc == 0 ? release_rounds(w, &pending, false) : rc;
         while (rc == 0 && pending.n > 0) {
-            mark_replaced(w, pending.v[0]);
-            weft_ids_remove(&pending, pending.v[0]);
+            const size_t id = pending.v[0];
+            if (!resolve_stuck(w, id)) {
+                weft_ids_remove(&pending, id);
+            }
             rc = release_rounds(w, &pending, false);
         }
         if (rc < 0) {
@@ -204,7 +226,7 @@ static int write_releases(struct weft_pwork *w)
             if (stuck == WEFT_MODEL_NO_ID) {
                 return 0;
             }
-            mark_replaced(w, stuck);
+            (void)resolve_stuck(w, stuck);
         }
     }
 }

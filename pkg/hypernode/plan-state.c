@@ -99,6 +99,20 @@ void weft_pwork_unset(struct weft_pwork *w, size_t id)
     w->objs[id].exists = false;
 }
 
+/* The next member from *at on that is no exactMatch, or NULL. */
+static const struct weft_member *next_odd(const struct weft_hypernode *hn, size_t *at)
+{
+    while (*at < hn->member_count && hn->members[*at].selector == WEFT_SELECTOR_EXACT) {
+        (*at)++;
+    }
+    return *at < hn->member_count ? &hn->members[(*at)++] : NULL;
+}
+
+static bool has_odd_members(const struct weft_hypernode *hn)
+{
+    return next_odd(hn, &(size_t){0}) != NULL;
+}
+
 static int load_current(struct weft_pwork *w)
 {
     for (size_t i = 0; i < w->current->count; i++) {
@@ -113,18 +127,13 @@ static int load_current(struct weft_pwork *w)
         w->objs[id].cur = hn;
         w->objs[id].ours = weft_hypernode_is_ours(hn, w->options->instance);
         w->objs[id].tier = hn->tier;
+        w->objs[id].odd = has_odd_members(hn);
+        for (size_t k = 0; !w->objs[id].ours && k < members.n; k++) {
+            w->objs[members.v[k]].pinned = true;
+        }
         weft_pwork_set(w, id, &members);
     }
     return 0;
-}
-
-/* The next member from *at on that is no exactMatch, or NULL. */
-static const struct weft_member *next_odd(const struct weft_hypernode *hn, size_t *at)
-{
-    while (*at < hn->member_count && hn->members[*at].selector == WEFT_SELECTOR_EXACT) {
-        (*at)++;
-    }
-    return *at < hn->member_count ? &hn->members[(*at)++] : NULL;
 }
 
 /* We write none such; of what is kept they stay as they are. */
@@ -173,6 +182,8 @@ static int load_target(struct weft_pwork *w)
         }
         struct weft_pobj *o = &w->objs[id];
         o->tgt = hn;
+        o->odd = has_odd_members(hn);
+        o->tier = o->cur != NULL ? o->cur->tier : hn->tier;
         o->want = members;
         members = (struct weft_ids){0};
         o->as_target = o->cur != NULL && same_texts(w, o);

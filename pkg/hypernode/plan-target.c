@@ -2,7 +2,6 @@
 /* From what layout wants to what may be written: objects of others are left alone, and so is
  * whatever of ours would collide with them. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "pkg/base/map.h"
@@ -286,42 +285,35 @@ static int join(struct weft_standback *s)
     return rc;
 }
 
-static int cmp_text(const void *a, const void *b)
+int weft_plan_hold(struct weft_plan *plan, const char *node)
 {
-    const char *const *x = a;
-    const char *const *y = b;
-    return strcmp(*x, *y);
+    void *list = plan->held_nodes;
+    const int rc = weft_array_reserve(&list, &plan->held_node_cap, plan->held_node_count + 1,
+                                      sizeof(char *), WEFT_FINDINGS_MAX);
+    plan->held_nodes = list;
+    char *copy = rc == 0 ? weft_strdup(node) : NULL;
+    if (copy == NULL) {
+        return -ENOMEM;
+    }
+    plan->held_nodes[plan->held_node_count++] = copy;
+    return 0;
 }
 
 /* Nodes that their wanted object does not hold in the target. */
 static int find_held(struct weft_pwork *w)
 {
-    struct weft_plan *p = w->plan;
-    size_t cap = 0;
+    int rc = 0;
     for (size_t i = 0; i < w->desired->count; i++) {
         const struct weft_hypernode *hn = &w->desired->items[i];
-        const struct weft_hypernode *tgt = weft_hypernode_set_get(&p->target, hn->name);
-        for (size_t k = 0; k < hn->member_count; k++) {
+        const struct weft_hypernode *tgt = weft_hypernode_set_get(&w->plan->target, hn->name);
+        for (size_t k = 0; k < hn->member_count && rc == 0; k++) {
             const struct weft_member *m = &hn->members[k];
-            if (m->type != WEFT_MEMBER_NODE ||
-                (tgt != NULL && weft_hypernode_lists(tgt, WEFT_MEMBER_NODE, m->name))) {
-                continue;
-            }
-            void *list = p->held_nodes;
-            int rc = weft_array_reserve(&list, &cap, p->held_node_count + 1, sizeof(char *),
-                                        WEFT_FINDINGS_MAX);
-            p->held_nodes = list;
-            char *name = rc == 0 ? weft_strdup(m->name) : NULL;
-            if (name == NULL) {
-                return -ENOMEM;
-            }
-            p->held_nodes[p->held_node_count++] = name;
+            const bool held = m->type == WEFT_MEMBER_NODE &&
+                              (tgt == NULL || !weft_hypernode_lists(tgt, m->type, m->name));
+            rc = held ? weft_plan_hold(w->plan, m->name) : 0;
         }
     }
-    if (p->held_node_count > 1) {
-        qsort(p->held_nodes, p->held_node_count, sizeof(char *), cmp_text);
-    }
-    return 0;
+    return rc;
 }
 
 static int stand_back(struct weft_standback *s)

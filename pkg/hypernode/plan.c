@@ -3,6 +3,7 @@
 #include "pkg/hypernode/plan.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "pkg/base/str.h"
@@ -124,9 +125,9 @@ static int report_stuck(struct weft_pwork *w)
     for (size_t i = 0; i < w->top_down.n && rc == 0; i++) {
         const struct weft_pobj *o = &w->objs[w->top_down.v[i]];
         if (must_go(o)) {
-            rc = weft_findings_add(&w->findings, "cycle", o->name,
-                                   "cannot be deleted: objects that list each other and nothing "
-                                   "else hold it");
+            rc =
+                weft_findings_add(&w->findings, "undeletable", o->name,
+                                  "cannot be deleted: an object that cannot let go of it lists it");
         }
     }
     return rc;
@@ -147,12 +148,35 @@ static int delete_all(struct weft_pwork *w)
 
 /* ---- 4: creates and claims ---- */
 
-static bool is_done(const struct weft_pobj *o)
+static bool is_done(const struct weft_pobj *o, const struct weft_ids *members)
 {
-    if (!o->exists || !o->as_target || o->now.n != o->want.n) {
+    if (!o->exists || !o->as_target || o->now.n != members->n) {
         return false;
     }
-    return o->now.n == 0 || memcmp(o->now.v, o->want.v, o->now.n * sizeof(o->now.v[0])) == 0;
+    return o->now.n == 0 || memcmp(o->now.v, members->v, o->now.n * sizeof(o->now.v[0])) == 0;
+}
+
+/* What it wants and may have: what others could not let go of stays with them. */
+static int find_claimable(struct weft_pwork *w, const struct weft_pobj *o,
+                          struct weft_ids *ret_members)
+{
+    int rc = 0;
+    for (size_t k = 0; k < o->want.n && rc == 0; k++) {
+        const struct weft_pobj *m = &w->objs[o->want.v[k]];
+        const bool there = m->is_node || m->exists;
+        if ((m->holders == 0 && there) || weft_pids_has(&o->now, o->want.v[k])) {
+            rc = weft_ids_add(ret_members, o->want.v[k]);
+            continue;
+        }
+        rc = m->is_node ? weft_plan_hold(w->plan, m->name) : 0;
+        if (rc == 0) {
+            rc = weft_findings_add(&w->findings, "held-back", m->name,
+                                   "%s wants it, but it is not there, or held by an object that "
+                                   "cannot let it go",
+                                   o->name);
+        }
+    }
+    return rc;
 }
 
 static int build_up(struct weft_pwork *w)
@@ -160,17 +184,14 @@ static int build_up(struct weft_pwork *w)
     for (size_t i = 0; i < w->bottom_up.n; i++) {
         const size_t id = w->bottom_up.v[i];
         const struct weft_pobj *o = &w->objs[id];
-        if (is_done(o) || (o->exists && o->replaced)) {
+        if (o->exists && (o->replaced || o->fixed)) {
             continue;
         }
         weft_auto(weft_ids_done) struct weft_ids members = {0};
-        int rc = 0;
-        for (size_t k = 0; k < o->want.n && rc == 0; k++) {
-            rc = weft_ids_add(&members, o->want.v[k]);
+        int rc = find_claimable(w, o, &members);
+        if (rc == 0 && !is_done(o, &members) && (members.n > 0 || o->odd)) {
+            rc = weft_pwork_emit(w, o->exists ? WEFT_STEP_CLAIM : WEFT_STEP_CREATE, id, &members);
         }
-        rc = rc == 0
-                 ? weft_pwork_emit(w, o->exists ? WEFT_STEP_CLAIM : WEFT_STEP_CREATE, id, &members)
-                 : rc;
         if (rc < 0) {
             return rc;
         }
@@ -192,6 +213,13 @@ static int make_steps(struct weft_pwork *w, struct weft_error *err)
     return delete_all(w) < 0 || build_up(w) < 0 ? weft_err_nomem(err) : 0;
 }
 
+static int cmp_text(const void *a, const void *b)
+{
+    const char *const *x = a;
+    const char *const *y = b;
+    return strcmp(*x, *y);
+}
+
 int weft_plan_build(const struct weft_hypernode_set *current,
                     const struct weft_hypernode_set *desired,
                     const struct weft_plan_options *options, struct weft_plan *ret_plan,
@@ -205,6 +233,9 @@ int weft_plan_build(const struct weft_hypernode_set *current,
     rc = rc == 0 && options->check ? weft_plan_check(current, &plan, err) : rc;
     if (rc < 0) {
         return rc;
+    }
+    if (plan.held_node_count > 1) {
+        qsort(plan.held_nodes, plan.held_node_count, sizeof(char *), cmp_text);
     }
     weft_findings_sort(&w.findings);
     plan.findings = w.findings.items;

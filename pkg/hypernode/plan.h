@@ -47,15 +47,16 @@ struct weft_plan {
     /* what stands once all steps are done: desired, less what was stood back from, plus objects of
      * ours that must stay because a foreign one lists them. Names and members only matter. */
     struct weft_hypernode_set target;
-    /* nodes of desired that target does not hold (a foreign object has them, or their group's name
-     * is taken): they get no labels. Sorted, unique. */
+    /* nodes of desired that get no place (a foreign object has them, their group's name is taken,
+     * or who has them cannot let go): they get no labels. Sorted. */
     char **held_nodes;
     size_t held_node_count;
-    /* "foreign-child", "foreign-node", "foreign-parent", "name-taken", "kept", "cycle",
-     * "terminating"; sorted by kind, subject, detail */
+    /* "foreign-child", "foreign-node", "foreign-parent", "name-taken", "kept", "undeletable",
+     * "held-back", "terminating"; sorted by kind, subject, detail */
     struct weft_finding *findings;
     size_t finding_count;
     size_t step_cap;
+    size_t held_node_cap;
 };
 
 struct weft_plan_options {

@@ -212,7 +212,7 @@ static void cycle_by_hand(void)
     SET(none);
     expect(&strays, &none, "release p n1\ndelete q\ndelete p\n", "");
     SET(knot, "p 1 h:q", "q 2 h:p");
-    expect(&knot, &none, "", "cycle p\ncycle q\n");
+    expect(&knot, &none, "", "undeletable p\nundeletable q\n");
 }
 
 /* Hand edits are put back: a pattern, a foreign child, a wrong label. */

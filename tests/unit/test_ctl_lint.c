@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weftctl lint from its arguments to its two outputs. */
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "ctl/ctl.h"
+#include "pkg/base/file.h"
+#include "pkg/json/json.h"
+#include "tests/unit/unit.h"
+
+struct result {
+    int status;
+    char *out, *err;
+};
+
+static void result_done(struct result *r)
+{
+    free(r->out);
+    free(r->err);
+}
+WEFT_DEFINE_AUTO_VALUE(struct result, result_done)
+
+/* Runs "lint" with up to four arguments; ends at the first NULL. */
+static struct result run(const char *a, const char *b, const char *c, const char *d)
+{
+    struct result r = {.status = -1};
+    const char *const words[] = {a, b, c, d};
+    char *argv[6] = {NULL};
+    int argc = 1;
+    argv[0] = weft_strdup("lint");
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(words) && words[i] != NULL; i++) {
+        argv[argc++] = weft_strdup(words[i]);
+    }
+    size_t out_len = 0;
+    size_t err_len = 0;
+    FILE *out = open_memstream(&r.out, &out_len);
+    FILE *err = open_memstream(&r.err, &err_len);
+    if (out != NULL && err != NULL) {
+        r.status = weft_ctl_lint_to(argc, argv, out, err);
+    }
+    if (out != NULL) {
+        (void)fclose(out);
+    }
+    if (err != NULL) {
+        (void)fclose(err);
+    }
+    for (int i = 0; i < argc; i++) {
+        weft_free(argv[i]);
+    }
+    return r;
+}
+
+/* A file in the test's folder; owned path. */
+static char *put(const char *name, const char *text)
+{
+    char *path = weft_asprintf("%s/%s", weft_test_dir(), name);
+    CHECK_INT(weft_file_replace(path, text, strlen(text), 0644, NULL), 0);
+    return path;
+}
+
+#define LEAF(name, node)                                                                           \
+    "kind: HyperNode\nmetadata: {name: " name "}\nspec: {tier: 1, tierName: leaf, members: "       \
+    "[{type: Node, selector: {exactMatch: {name: " node "}}}]}\n"
+#define SPINE(name, child)                                                                         \
+    "kind: HyperNode\nmetadata: {name: " name "}\nspec: {tier: 2, tierName: spine, members: "      \
+    "[{type: HyperNode, selector: {exactMatch: {name: " child "}}}]}\n"
+
+static void good_and_bad(void)
+{
+    weft_autofree char *good = put("good.yaml", LEAF("a", "n1") "---\n" SPINE("x", "a"));
+    weft_auto(result_done) struct result r = run(good, NULL, NULL, NULL);
+    CHECK_INT(r.status, 0);
+    CHECK_STR(r.out, "2 HyperNodes: 0 errors, 0 warnings, 0 notes\n");
+    CHECK_STR(r.err, "");
+
+    weft_autofree char *more = put("more.yaml", SPINE("y", "a"));
+    weft_auto(result_done) struct result two = run(good, more, NULL, NULL);
+    CHECK_INT(two.status, 1);
+    CHECK_CONTAINS(two.out, "error    two-parents         a: is listed by x and y");
+    CHECK_CONTAINS(two.out, "3 HyperNodes: 1 errors, 0 warnings, 0 notes\n");
+}
+
+static void notes_are_no_finding(void)
+{
+    weft_autofree char *file =
+        put("notes.yaml", "kind: HyperNode\nmetadata: {name: a}\nspec: {tier: 1, members: [{type: "
+                          "Node, selector: {exactMatch: {name: n1}}}]}\n");
+    weft_auto(result_done) struct result r = run(file, NULL, NULL, NULL);
+    CHECK_INT(r.status, 0);
+    CHECK_CONTAINS(r.out, "note     no-tier-name        a: ");
+}
+
+static void as_json(void)
+{
+    weft_autofree char *file = put("json.yaml", SPINE("x", "gone"));
+    weft_auto(result_done) struct result r = run("-o", "json", file, NULL);
+    CHECK_INT(r.status, 1);
+    weft_auto(weft_json_free) struct weft_json *doc = NULL;
+    CHECK_INT(weft_json_parse(r.out, strlen(r.out), "out", &doc, NULL), 0);
+    CHECK_INT(weft_json_int(weft_json_get(doc, "hyperNodes"), -1), 1);
+    const struct weft_json *first = weft_json_at(weft_json_get(doc, "findings"), 0);
+    CHECK_STR(weft_json_string(weft_json_get(first, "kind")), "missing-child");
+    CHECK_STR(weft_json_string(weft_json_get(first, "severity")), "error");
+    CHECK_STR(weft_json_string(weft_json_get(first, "object")), "x");
+}
+
+static void folders(void)
+{
+    weft_autofree char *dir = weft_asprintf("%s/lint-folder", weft_test_dir());
+    CHECK_INT(mkdir(dir, 0755), 0);
+    weft_autofree char *a = put("lint-folder/a.yaml", LEAF("a", "n1"));
+    weft_autofree char *x = put("lint-folder/x.yaml", SPINE("x", "a"));
+    weft_auto(result_done) struct result r = run(dir, NULL, NULL, NULL);
+    CHECK_INT(r.status, 0);
+    CHECK_CONTAINS(r.out, "2 HyperNodes");
+    weft_auto(result_done) struct result twice = run(dir, a, NULL, NULL);
+    CHECK_INT(twice.status, 1);
+    CHECK_CONTAINS(twice.err, "HyperNode a is there twice");
+    weft_auto(result_done) struct result again = run(x, dir, NULL, NULL);
+    CHECK_INT(again.status, 1);
+    CHECK_CONTAINS(again.err, "HyperNode x is there twice");
+}
+
+static void wrong_use(void)
+{
+    static const char *const cases[][3] = {
+        {NULL, NULL, "name a file"},
+        {"-o", NULL, "-o needs a value"},
+        {"--what", "x", "unknown option \"--what\""},
+    };
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(cases); i++) {
+        weft_auto(result_done) struct result r = run(cases[i][0], cases[i][1], NULL, NULL);
+        CHECK_INT(r.status, 2);
+        CHECK_CONTAINS(r.err, cases[i][2]);
+    }
+    weft_autofree char *file = put("use.yaml", LEAF("a", "n1"));
+    weft_auto(result_done) struct result form = run(file, "-o", "xml", NULL);
+    CHECK_INT(form.status, 2);
+    CHECK_CONTAINS(form.err, "-o is table or json");
+    weft_auto(result_done) struct result missing = run("/no/such/file", NULL, NULL, NULL);
+    CHECK_INT(missing.status, 1);
+    CHECK_CONTAINS(missing.err, "/no/such/file");
+    weft_autofree char *bad = put("bad.yaml", "kind: HyperNode\nspec: {tier: 1}\n");
+    weft_auto(result_done) struct result broken = run(bad, NULL, NULL, NULL);
+    CHECK_INT(broken.status, 1);
+    CHECK_CONTAINS(broken.err, "metadata.name is missing");
+}
+
+WEFT_SUITE(ctl_lint, {"good and bad", good_and_bad}, {"notes are no finding", notes_are_no_finding},
+           {"as json", as_json}, {"folders", folders}, {"wrong use", wrong_use})
