@@ -60,6 +60,8 @@ PROGRAMS   := $(if $(PLUGIN_SRC),$(BUILD)/bin/weft-device-plugin) \
 	$(if $(CTRL_SRC),$(BUILD)/bin/weft-controller) $(if $(CTL_SRC),$(BUILD)/bin/weftctl)
 # helpers of tests and the demo: one program a file
 FAKES      := $(patsubst tests/fakes/%.c,$(BUILD)/fakes/%,$(wildcard tests/fakes/*.c))
+# what belongs to fake_<name>, in tests/fakes/<name>/
+fake_parts = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/fakes/$(1)/*.c))
 BENCHES    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/bench_*.c))
 
 UNIT_SRC   := $(wildcard tests/unit/*.c)
@@ -142,8 +144,9 @@ $(BUILD)/bin/weft-controller: $(CTRL_SRC:%.c=$(BUILD)/obj/%.o) $(LIB)
 	$(call link,$^,$(CTRL_LIBS))
 $(BUILD)/bin/weftctl: $(CTL_SRC:%.c=$(BUILD)/obj/%.o) $(LIB)
 	$(call link,$^,$(CTL_LIBS))
+$(BUILD)/fakes/fake_kubelet: $(call fake_parts,kubelet)
 $(BUILD)/fakes/%: $(BUILD)/obj/tests/fakes/%.o $(LIB)
-	$(call link,$^,$(UNIT_LIBS))
+	$(call link,$(filter %.o,$^) $(LIB),$(UNIT_LIBS))
 $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(LIB)
 	$(call link,$^,$(UNIT_LIBS))
 $(BUILD)/unit: $(UNIT_OBJ) $(UNIT_EXTRA) $(LIB)
