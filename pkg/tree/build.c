@@ -137,14 +137,21 @@ static int planned_source(const struct weft_tree_input *input, size_t index,
     if (source.fabric != NULL && source.options.tiers == NULL && input->plan != NULL) {
         default_tiers(input->plan, input->plan_count, &source.options);
     }
-    const int rc = one_source(&source, input->nodes, input->node_count, ret_tree, err);
-    if (rc < 0 || input->plan == NULL) {
+    weft_auto(weft_tree_free) struct weft_tree *tree = NULL;
+    int rc = one_source(&source, input->nodes, input->node_count, &tree, err);
+    if (rc < 0 || tree == NULL) {
         return rc;
     }
-    if (source.fabric != NULL && cut_to_plan(*ret_tree, &source.options) < 0) {
-        return weft_err_nomem(err);
+    if (input->plan != NULL) {
+        if (source.fabric != NULL && cut_to_plan(tree, &source.options) < 0) {
+            return weft_err_nomem(err);
+        }
+        rc = check_plan(tree, input->plan, input->plan_count, index, err);
     }
-    return check_plan(*ret_tree, input->plan, input->plan_count, index, err);
+    if (rc == 0) {
+        *ret_tree = weft_steal(&tree);
+    }
+    return rc;
 }
 
 int weft_tree_build(const struct weft_tree_input *input, struct weft_tree **ret_tree,

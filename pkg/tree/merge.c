@@ -6,35 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pkg/base/map.h"
+#include "pkg/tree/merge-internal.h"
 #include "pkg/tree/merge.h"
 #include "pkg/tree/tree-internal.h"
 #include "pkg/tree/tree.h"
-
-/* A group of the result: one of a source's, whole or the part of it under one better group. */
-struct part {
-    size_t source;
-    const struct weft_tree_group *from;
-    size_t under; /* part in the tier above that cuts it, or WEFT_TREE_NONE */
-};
-
-struct level {
-    const char *name;
-    struct part *parts;
-    size_t count;
-    size_t cap;
-    size_t *place; /* node: part, or WEFT_TREE_NONE */
-};
-
-struct merge {
-    const struct weft_tree *const *trees;
-    size_t tree_count;
-    char **nodes; /* placed by any source, sorted */
-    size_t node_count;
-    struct level *levels;
-    size_t level_count;
-    struct weft_findings findings;
-};
 
 static void merge_done(struct merge *m)
 {
@@ -95,7 +70,7 @@ static const struct weft_tree_tier *tier_named(const struct weft_tree *tree, con
     return NULL;
 }
 
-static int add_part(struct level *level, struct part part, size_t *ret_index)
+static int add_part(struct merge_level *level, struct merge_part part, size_t *ret_index)
 {
     void *list = level->parts;
     const int rc = weft_array_reserve(&list, &level->cap, level->count + 1, sizeof(*level->parts),
@@ -109,7 +84,7 @@ static int add_part(struct level *level, struct part part, size_t *ret_index)
 }
 
 /* Places the nodes that the source knows in this tier and that no better source has placed. */
-static int place_from(struct merge *m, struct level *level, size_t source,
+static int place_from(struct merge *m, struct merge_level *level, size_t source,
                       const struct weft_tree_tier *tier)
 {
     const struct weft_tree *tree = m->trees[source];
@@ -129,7 +104,7 @@ static int place_from(struct merge *m, struct level *level, size_t source,
         if (g == WEFT_TREE_NONE || level->place[n] != WEFT_TREE_NONE) {
             continue;
         }
-        const struct part part = {source, &tier->groups[g], WEFT_TREE_NONE};
+        const struct merge_part part = {source, &tier->groups[g], WEFT_TREE_NONE};
         if (part_of[g] == WEFT_TREE_NONE && add_part(level, part, &part_of[g]) < 0) {
             return -ENOMEM;
         }
@@ -138,7 +113,7 @@ static int place_from(struct merge *m, struct level *level, size_t source,
     return 0;
 }
 
-static int fill_level(struct merge *m, const char *name, struct level *level, bool *ret_any)
+static int fill_level(struct merge *m, const char *name, struct merge_level *level, bool *ret_any)
 {
     level->name = name;
     level->place = weft_calloc(m->node_count, sizeof(size_t));
@@ -205,8 +180,8 @@ static const struct member *majority(const struct member *members, size_t count)
 static int keep_whole(struct merge *m, size_t upper, const struct member *members, size_t count)
 {
     const struct member *leader = majority(members, count);
-    const struct level *above = &m->levels[upper];
-    const struct part *part = &m->levels[upper - 1].parts[members[0].part];
+    const struct merge_level *above = &m->levels[upper];
+    const struct merge_part *part = &m->levels[upper - 1].parts[members[0].part];
     const char *example = NULL;
     size_t moved = 0;
     for (size_t i = 0; i < count; i++) {
@@ -234,12 +209,12 @@ static int keep_whole(struct merge *m, size_t upper, const struct member *member
 /* The better source's tier above cuts the group: a part of it under each. */
 static int cut(struct merge *m, size_t upper, const struct member *members, size_t count)
 {
-    struct level *below = &m->levels[upper - 1];
-    const struct part whole = below->parts[members[0].part];
+    struct merge_level *below = &m->levels[upper - 1];
+    const struct merge_part whole = below->parts[members[0].part];
     int rc = 0;
     for (size_t i = 0; i < count && rc == 0;) {
         size_t index = 0;
-        const struct part part = {whole.source, whole.from, members[i].above};
+        const struct merge_part part = {whole.source, whole.from, members[i].above};
         rc = add_part(below, part, &index);
         const size_t above = members[i].above;
         for (; rc == 0 && i < count && members[i].above == above; i++) {
@@ -308,152 +283,7 @@ static int settle(struct merge *m, size_t upper, bool *ret_cut)
     return 0;
 }
 
-/* ---- the result ---- */
-
-static int copy_group(const struct merge *m, size_t l, const struct part *part,
-                      struct weft_tree_group *group)
-{
-    const struct weft_tree_group *from = part->from;
-    group->parent = WEFT_TREE_NONE;
-    group->name = weft_strdup(from->name);
-    group->identity = part->under == WEFT_TREE_NONE
-                          ? weft_strdup(from->identity)
-                          : weft_asprintf("%s@%s", from->identity,
-                                          m->levels[l + 1].parts[part->under].from->identity);
-    group->switches = weft_calloc(from->switch_count, sizeof(char *));
-    group->switch_guids =
-        weft_memdup(from->switch_guids, from->switch_guid_count * sizeof(uint64_t));
-    if (group->name == NULL || group->identity == NULL || group->switches == NULL ||
-        group->switch_guids == NULL) {
-        return -ENOMEM;
-    }
-    group->switch_guid_count = from->switch_guid_count;
-    for (size_t i = 0; i < from->switch_count; i++) {
-        group->switches[i] = weft_strdup(from->switches[i]);
-        group->switch_count = i + 1;
-        if (group->switches[i] == NULL) {
-            return -ENOMEM;
-        }
-    }
-    return 0;
-}
-
-/* Two sources may give one identity to different groups of a tier; the source's rank tells them
- * apart. */
-static int make_identities_differ(struct weft_tree_tier *tier, const size_t *sources)
-{
-    weft_auto(weft_map_free) struct weft_map *seen = weft_map_new(SIZE_MAX / 2);
-    for (size_t g = 0; seen != NULL && g < tier->group_count; g++) {
-        struct weft_tree_group *group = &tier->groups[g];
-        if (weft_map_get(seen, group->identity, NULL)) {
-            char *other = weft_asprintf("source-%zu:%s", sources[g] + 1, group->identity);
-            if (other == NULL) {
-                return -ENOMEM;
-            }
-            weft_free(group->identity);
-            group->identity = other;
-        }
-        if (weft_map_put(seen, group->identity, g) < 0) {
-            return -ENOMEM;
-        }
-    }
-    return seen != NULL ? 0 : -ENOMEM;
-}
-
-static int emit_level(const struct merge *m, size_t l, struct weft_tree_tier *tier)
-{
-    const struct level *level = &m->levels[l];
-    weft_autofree size_t *index = weft_calloc(level->count, sizeof(*index));
-    weft_autofree size_t *sources = weft_calloc(level->count, sizeof(*sources));
-    tier->name = weft_strdup(level->name);
-    tier->groups = weft_calloc(level->count, sizeof(*tier->groups));
-    tier->node_group = weft_calloc(m->node_count, sizeof(size_t));
-    if (index == NULL || sources == NULL || tier->name == NULL || tier->groups == NULL ||
-        tier->node_group == NULL) {
-        return -ENOMEM;
-    }
-    for (size_t p = 0; p < level->count; p++) {
-        index[p] = WEFT_TREE_NONE;
-    }
-    for (size_t n = 0; n < m->node_count; n++) {
-        const size_t p = level->place[n];
-        if (p != WEFT_TREE_NONE && index[p] == WEFT_TREE_NONE) {
-            index[p] = tier->group_count;
-            sources[index[p]] = level->parts[p].source;
-            tier->group_count++;
-            if (copy_group(m, l, &level->parts[p], &tier->groups[index[p]]) < 0) {
-                return -ENOMEM;
-            }
-        }
-        tier->node_group[n] = p != WEFT_TREE_NONE ? index[p] : WEFT_TREE_NONE;
-    }
-    return make_identities_differ(tier, sources) < 0 ? -ENOMEM
-                                                     : weft_tree_sort_groups(tier, m->node_count);
-}
-
-/* Nodes that some source looked for and none found. */
-static int fill_unplaced(const struct merge *m, struct weft_tree *tree)
-{
-    const struct weft_tree *first = m->trees[0];
-    tree->unplaced = weft_calloc(first->unplaced_count, sizeof(char *));
-    for (size_t i = 0; tree->unplaced != NULL && i < first->unplaced_count; i++) {
-        if (bsearch(&first->unplaced[i], m->nodes, m->node_count, sizeof(char *), compare_name) ==
-            NULL) {
-            tree->unplaced[tree->unplaced_count] = weft_strdup(first->unplaced[i]);
-            if (tree->unplaced[tree->unplaced_count] == NULL) {
-                return -ENOMEM;
-            }
-            tree->unplaced_count++;
-        }
-    }
-    return tree->unplaced != NULL ? 0 : -ENOMEM;
-}
-
-static int collect_findings(struct merge *m, const struct weft_tree *result)
-{
-    int rc = 0;
-    for (size_t s = 0; rc == 0 && s < m->tree_count; s++) {
-        for (size_t i = 0; rc == 0 && i < m->trees[s]->finding_count; i++) {
-            const struct weft_finding *f = &m->trees[s]->findings[i];
-            if (strcmp(f->kind, "unplaced") != 0) {
-                rc = weft_findings_add(&m->findings, f->kind, f->subject, "%s", f->detail);
-            }
-        }
-    }
-    if (rc == 0 && result->unplaced_count > 0) {
-        rc = weft_findings_add(&m->findings, "unplaced", "all sources",
-                               "%zu of %zu nodes are known to no source, such as %s",
-                               result->unplaced_count, result->unplaced_count + result->node_count,
-                               result->unplaced[0]);
-    }
-    return rc;
-}
-
-static int emit(struct merge *m, struct weft_tree *tree)
-{
-    tree->tiers = weft_calloc(m->level_count, sizeof(*tree->tiers));
-    if (tree->tiers == NULL) {
-        return -ENOMEM;
-    }
-    for (size_t l = 0; l < m->level_count; l++) {
-        tree->tier_count = l + 1;
-        if (emit_level(m, l, &tree->tiers[l]) < 0) {
-            return -ENOMEM;
-        }
-    }
-    if (fill_unplaced(m, tree) < 0) {
-        return -ENOMEM;
-    }
-    tree->nodes = weft_steal(&m->nodes);
-    tree->node_count = m->node_count;
-    m->node_count = 0;
-    weft_tree_link_parents(tree);
-    if (collect_findings(m, tree) < 0) {
-        return -ENOMEM;
-    }
-    weft_findings_give(&m->findings, tree);
-    return 0;
-}
+/* ---- all ---- */
 
 static int fill_levels(struct merge *m, const char *const *plan, size_t plan_count)
 {
@@ -463,13 +293,13 @@ static int fill_levels(struct merge *m, const char *const *plan, size_t plan_cou
     }
     for (size_t t = 0; t < plan_count; t++) {
         bool any = false;
-        struct level *level = &m->levels[m->level_count++];
+        struct merge_level *level = &m->levels[m->level_count++];
         if (fill_level(m, plan[t], level, &any) < 0) {
             return -ENOMEM;
         }
         if (!any) {
             weft_free(level->place);
-            *level = (struct level){0};
+            *level = (struct merge_level){0};
             m->level_count--;
         }
     }
@@ -490,7 +320,7 @@ int weft_tree_merge(const struct weft_tree *const *trees, size_t count, const ch
         rc = settle(&m, upper, &was_cut);
         upper = was_cut && upper > 1 ? upper - 1 : upper + 1;
     }
-    rc = rc == 0 ? emit(&m, tree) : rc;
+    rc = rc == 0 ? weft_merge_emit(&m, tree) : rc;
     merge_done(&m);
     if (rc < 0) {
         return weft_err_nomem(err);
