@@ -214,25 +214,30 @@ int weft_kube_config_refresh_token(struct weft_kube_config *config, int64_t now,
     return rc;
 }
 
+/* The token file goes before a token of the kubeconfig, which serves if it cannot be read. */
+static int resolve_token(struct weft_kube_config *config, struct weft_error *err)
+{
+    const bool has_token = weft_secret_is_set(&config->token);
+    if (config->token_file != NULL) {
+        const int64_t now = weft_clock_monotonic(weft_clock_system());
+        const int rc = weft_kube_config_refresh_token(config, now, true, has_token ? NULL : err);
+        return rc < 0 && !has_token ? rc : 0;
+    }
+    if (!has_token) {
+        return 0;
+    }
+    size_t len = 0;
+    const char *token = weft_secret_reveal(&config->token, &len);
+    const int rc = weft_kube_config_set_token(config, (struct weft_str){token, len}, err);
+    return rc < 0 ? rc : 0;
+}
+
 int weft_kube_config_resolve(struct weft_kube_config *config, struct weft_error *err)
 {
     int rc = read_blob(&config->ca, err);
     rc = rc < 0 ? rc : read_blob(&config->cert, err);
     rc = rc < 0 ? rc : read_key(config, err);
-    if (rc == 0 && config->token_file != NULL) {
-        struct weft_error inner = {0};
-        const int64_t now = weft_clock_monotonic(weft_clock_system());
-        rc = weft_kube_config_refresh_token(config, now, true, &inner);
-        if (rc < 0 && !weft_secret_is_set(&config->token) && err != NULL) {
-            *err = inner;
-        }
-        rc = rc < 0 && weft_secret_is_set(&config->token) ? 0 : rc;
-    } else if (rc == 0 && weft_secret_is_set(&config->token)) {
-        size_t len = 0;
-        const char *token = weft_secret_reveal(&config->token, &len);
-        rc = weft_kube_config_set_token(config, (struct weft_str){token, len}, err);
-    }
-    rc = rc > 0 ? 0 : rc;
+    rc = rc < 0 ? rc : resolve_token(config, err);
     if (rc == 0 && config->exec != NULL) {
         rc = weft_kube_exec_run(config, err);
     }
