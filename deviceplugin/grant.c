@@ -40,7 +40,7 @@ static int prefer_one(const struct weft_inventory *inventory, enum weft_policy p
         numbers_of(inventory, arena, &container->available, &request.available_count);
     const size_t *required =
         numbers_of(inventory, arena, &container->required, &request.required_count);
-    if (allocator == NULL || available == NULL || required == NULL) {
+    if (available == NULL || required == NULL) {
         return -ENOMEM;
     }
     request.available = available;

@@ -17,15 +17,14 @@ enum { INVENTORY_MAGIC = 0x496e7674 /* "Invt" */ };
 struct weft_inventory {
     uint32_t magic;
     struct weft_machine *machine;
-    struct weft_map *numbers; /* id -> device number */
-    bool building, settled;
-    struct weft_allocator *allocator; /* the thread's until settled */
+    struct weft_map *numbers;      /* id -> device number */
+    struct weft_allocator *direct; /* without tables: answers until they are there, or for ever */
+    struct weft_allocator *tables; /* the thread's while building */
+    bool building;
     struct weft_error build_error;
     pthread_t thread;
     struct weft_loop *loop;
     struct weft_post post;
-    void (*built)(void *data);
-    void *data;
 };
 
 int weft_inventory_new(struct weft_machine *machine, struct weft_inventory **ret_inventory,
@@ -51,6 +50,10 @@ int weft_inventory_new(struct weft_machine *machine, struct weft_inventory **ret
                                 machine->name, machine->devices[i].id);
         }
     }
+    const int rc = weft_allocator_new_direct(machine, &inventory->direct, err);
+    if (rc < 0) {
+        return rc;
+    }
     inventory->machine = machine;
     *ret_inventory = weft_steal(&inventory);
     return 0;
@@ -66,7 +69,8 @@ void weft_inventory_free(struct weft_inventory *inventory)
         (void)pthread_join(inventory->thread, NULL);
         (void)weft_loop_unpost(inventory->loop, &inventory->post);
     }
-    weft_allocator_free(inventory->allocator);
+    weft_allocator_free(inventory->tables);
+    weft_allocator_free(inventory->direct);
     weft_map_free(inventory->numbers);
     weft_machine_free(inventory->machine);
     inventory->magic = 0;
@@ -90,9 +94,8 @@ static void *build(void *data)
 {
     struct weft_inventory *inventory = data;
     WEFT_CHECK(inventory, INVENTORY_MAGIC);
-    if (weft_allocator_new(inventory->machine, &inventory->allocator, &inventory->build_error) <
-        0) {
-        inventory->allocator = NULL; /* on_built says so */
+    if (weft_allocator_new(inventory->machine, &inventory->tables, &inventory->build_error) < 0) {
+        inventory->tables = NULL; /* on_built says so */
     }
     weft_loop_post(inventory->loop, &inventory->post);
     return NULL;
@@ -104,41 +107,31 @@ static void on_built(void *data)
     WEFT_CHECK(inventory, INVENTORY_MAGIC);
     (void)pthread_join(inventory->thread, NULL); /* it has posted: nothing to wait for */
     inventory->building = false;
-    inventory->settled = true;
-    if (inventory->allocator == NULL) {
-        weft_log(WEFT_LOG_ERROR, "no-allocator",
+    if (inventory->tables == NULL) {
+        weft_log(WEFT_LOG_ERROR, "no-allocator-tables",
                  WEFT_KV_S("reason", inventory->build_error.message),
-                 WEFT_KV_S("effect", "the kubelet chooses devices itself"));
+                 WEFT_KV_S("effect", "choosing devices takes longer, the choice is the same"));
     }
-    inventory->built(inventory->data);
 }
 
 int weft_inventory_build(struct weft_inventory *inventory, struct weft_loop *loop,
-                         void (*built)(void *data), void *data, struct weft_error *err)
+                         struct weft_error *err)
 {
     WEFT_CHECK(inventory, INVENTORY_MAGIC);
     inventory->loop = loop;
-    inventory->built = built;
-    inventory->data = data;
     inventory->post = (struct weft_post){.fn = on_built, .data = inventory};
     inventory->building = true;
     const int rc = pthread_create(&inventory->thread, NULL, build, inventory);
     if (rc != 0) {
         inventory->building = false;
-        inventory->settled = true;
         return weft_err_errno(err, rc, "thread for the allocator's tables");
     }
     return 0;
 }
 
-bool weft_inventory_settled(const struct weft_inventory *inventory)
-{
-    WEFT_CHECK(inventory, INVENTORY_MAGIC);
-    return inventory->settled;
-}
-
 const struct weft_allocator *weft_inventory_allocator(const struct weft_inventory *inventory)
 {
     WEFT_CHECK(inventory, INVENTORY_MAGIC);
-    return inventory->settled ? inventory->allocator : NULL;
+    const bool built = !inventory->building && inventory->tables != NULL;
+    return built ? inventory->tables : inventory->direct;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the plugin has to give: one machine as it was read, with what is derived from it, never
  * changed after it was made. A changed machine is a new inventory. The allocator's tables take
- * tens of milliseconds for 16 devices and are made by a thread of their own, so that neither
- * registration nor a request ever waits for them. */
+ * milliseconds for 16 devices and are made by a thread of their own, so that neither registration
+ * nor a request ever waits for them: what comes earlier is answered without tables, the same way.
+ */
 #ifndef WEFT_DEVICEPLUGIN_INVENTORY_H
 #define WEFT_DEVICEPLUGIN_INVENTORY_H
 
@@ -28,13 +29,11 @@ const struct weft_machine *weft_inventory_machine(const struct weft_inventory *i
 /* Device number of an id, SIZE_MAX if there is none. */
 size_t weft_inventory_find(const struct weft_inventory *inventory, const char *id);
 
-/* Starts the building of the allocator; built(data) runs on the loop once it is there, or cannot
- * be had (weft_inventory_allocator then stays NULL). -EAGAIN without a thread. */
+/* Starts the building of the allocator's tables. -EAGAIN without a thread; requests are then
+ * answered without tables for ever. */
 int weft_inventory_build(struct weft_inventory *inventory, struct weft_loop *loop,
-                         void (*built)(void *data), void *data, struct weft_error *err)
-    __attribute__((warn_unused_result));
-/* Is there an answer yet whether there is an allocator? */
-bool weft_inventory_settled(const struct weft_inventory *inventory);
+                         struct weft_error *err) __attribute__((warn_unused_result));
+/* Answers at any time; the best there is now, for one pick (borrowed). Loop thread. */
 const struct weft_allocator *weft_inventory_allocator(const struct weft_inventory *inventory);
 
 #endif

@@ -17,15 +17,7 @@
 
 enum {
     SERVICE_MAGIC = 0x53727663, /* "Srvc" */
-    STREAMS_MAX = 16,           /* the kubelet has one, an operator's debug client another */
-    EARLY_MAX = 16              /* preferred allocations before the allocator is built */
-};
-
-/* A request that waits for the allocator. */
-struct early {
-    struct weft_rpc_call *call;
-    void *bytes;
-    size_t len;
+    STREAMS_MAX = 16            /* the kubelet has one, an operator's debug client another */
 };
 
 struct weft_service {
@@ -36,8 +28,6 @@ struct weft_service {
     struct weft_buf list; /* the encoded device list */
     struct weft_rpc_call *streams[STREAMS_MAX];
     size_t stream_count;
-    struct early early[EARLY_MAX];
-    size_t early_count;
     struct weft_pb_arena arena; /* of the request at hand */
 };
 
@@ -72,30 +62,16 @@ static void on_list_and_watch(void *data, struct weft_rpc_call *call, const void
     service->options.streams_changed(service->options.data);
 }
 
-static void prefer(struct weft_service *service, struct weft_rpc_call *call, const void *bytes,
-                   size_t len)
-{
-    weft_auto(weft_buf_done) struct weft_buf answer;
-    weft_buf_init(&answer, WEFT_KUBELET_MESSAGE_MAX);
-    weft_grant_prefer(service->inventory, service->options.policy, &service->arena, bytes, len,
-                      &answer);
-    weft_pb_arena_reset(&service->arena);
-    weft_rpc_call_reply(call, weft_buf_text(&answer), answer.len);
-}
-
 static void on_preferred(void *data, struct weft_rpc_call *call, const void *request, size_t len)
 {
     struct weft_service *service = data;
     WEFT_CHECK(service, SERVICE_MAGIC);
-    if (!weft_inventory_settled(service->inventory) && service->early_count < EARLY_MAX) {
-        void *copy = weft_memdup(request, len);
-        if (copy != NULL) {
-            service->early[service->early_count++] =
-                (struct early){.call = call, .bytes = copy, .len = len};
-            return;
-        }
-    }
-    prefer(service, call, request, len);
+    weft_auto(weft_buf_done) struct weft_buf answer;
+    weft_buf_init(&answer, WEFT_KUBELET_MESSAGE_MAX);
+    weft_grant_prefer(service->inventory, service->options.policy, &service->arena, request, len,
+                      &answer);
+    weft_pb_arena_reset(&service->arena);
+    weft_rpc_call_reply(call, weft_buf_text(&answer), answer.len);
 }
 
 static void on_allocate(void *data, struct weft_rpc_call *call, const void *request, size_t len)
@@ -145,17 +121,6 @@ static bool drop_stream(struct weft_service *service, const struct weft_rpc_call
     return false;
 }
 
-static void drop_early(struct weft_service *service, const struct weft_rpc_call *call)
-{
-    for (size_t i = 0; i < service->early_count; i++) {
-        if (service->early[i].call == call) {
-            weft_free(service->early[i].bytes);
-            service->early[i] = service->early[--service->early_count];
-            return;
-        }
-    }
-}
-
 static void on_closed(void *data, struct weft_rpc_call *call)
 {
     struct weft_service *service = data;
@@ -163,8 +128,6 @@ static void on_closed(void *data, struct weft_rpc_call *call)
     if (drop_stream(service, call)) {
         weft_log(WEFT_LOG_DEBUG, "stream-ended", WEFT_KV_I("streams", service->stream_count));
         service->options.streams_changed(service->options.data);
-    } else {
-        drop_early(service, call);
     }
 }
 
@@ -199,17 +162,6 @@ void weft_service_free(struct weft_service *service)
     weft_free(service);
 }
 
-static void on_built(void *data)
-{
-    struct weft_service *service = data;
-    WEFT_CHECK(service, SERVICE_MAGIC);
-    while (service->early_count > 0) {
-        const struct early early = service->early[--service->early_count];
-        prefer(service, early.call, early.bytes, early.len);
-        weft_free(early.bytes);
-    }
-}
-
 static void send_list(struct weft_service *service)
 {
     for (size_t i = 0; i < service->stream_count; i++) {
@@ -240,9 +192,8 @@ int weft_service_set_inventory(struct weft_service *service, struct weft_invento
         send_list(service);
     }
     struct weft_error why = {0};
-    if (weft_inventory_build(inventory, service->options.loop, on_built, service, &why) < 0) {
-        weft_log(WEFT_LOG_ERROR, "no-allocator", WEFT_KV_S("reason", why.message));
-        on_built(service);
+    if (weft_inventory_build(inventory, service->options.loop, &why) < 0) {
+        weft_log(WEFT_LOG_ERROR, "no-allocator-tables", WEFT_KV_S("reason", why.message));
     }
     return 0;
 }
@@ -274,9 +225,6 @@ void weft_service_close(struct weft_service *service)
     WEFT_CHECK(service, SERVICE_MAGIC);
     weft_rpc_server_free(weft_steal(&service->server));
     service->stream_count = 0;
-    while (service->early_count > 0) {
-        weft_free(service->early[--service->early_count].bytes);
-    }
 }
 
 size_t weft_service_streams(const struct weft_service *service)

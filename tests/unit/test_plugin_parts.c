@@ -242,12 +242,6 @@ static void names_are_never_taken_twice(void)
 
 /* ---- answers ---- */
 
-static void on_built(void *data)
-{
-    bool *built = data;
-    *built = true;
-}
-
 struct answers {
     struct weft_loop *loop;
     struct weft_inventory *inventory;
@@ -262,10 +256,16 @@ static void answers_up(struct answers *a, const char *json)
     CHECK_INT(weft_loop_new(&a->loop, NULL), 0);
     CHECK_INT(weft_machine_read(json, strlen(json), "test", &machine, &err), 0);
     CHECK_INT(weft_inventory_new(machine, &a->inventory, NULL), 0);
-    bool built = false;
-    CHECK(!weft_inventory_settled(a->inventory));
-    CHECK_INT(weft_inventory_build(a->inventory, a->loop, on_built, &built, NULL), 0);
-    CHECK(weft_loop_run_until(a->loop, &built, 10 * WEFT_NS_PER_S));
+    /* answers at once, and with the tables once they are built */
+    const struct weft_allocator *direct = weft_inventory_allocator(a->inventory);
+    CHECK(direct != NULL);
+    CHECK_INT(weft_inventory_build(a->inventory, a->loop, NULL), 0);
+    CHECK(weft_inventory_allocator(a->inventory) == direct);
+    const bool never = false;
+    for (int i = 0; i < 1000 && weft_inventory_allocator(a->inventory) == direct; i++) {
+        (void)weft_loop_run_until(a->loop, &never, 10 * WEFT_NS_PER_MS);
+    }
+    CHECK(weft_inventory_allocator(a->inventory) != direct);
     weft_pb_arena_init(&a->arena, WEFT_KUBELET_ARENA_MAX);
     weft_buf_init(&a->buf, WEFT_KUBELET_MESSAGE_MAX);
 }
