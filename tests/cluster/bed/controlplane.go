@@ -65,7 +65,10 @@ var etcd = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	atEnd(p.Kill)
+	atEnd(func() {
+		p.Kill()
+		_ = os.RemoveAll(filepath.Join(dir, "data")) // large, and the audit logs say what was in it
+	})
 	return url, nil
 })
 
