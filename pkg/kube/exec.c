@@ -293,9 +293,8 @@ static void on_exit_of(void *data, const struct weft_child_result *result)
 /* Is this inherited "K=V" one that we set ourselves? Programs differ in which of two they take. */
 static bool is_replaced(const char *const *ours, const char *entry)
 {
-    const char *end = strchr(entry, '=');
-    const size_t len = end != NULL ? (size_t)(end - entry) + 1 : strlen(entry);
-    while (*ours != NULL && strncmp(*ours, entry, len) != 0) {
+    const size_t len = strcspn(entry, "=");
+    while (*ours != NULL && (strncmp(*ours, entry, len) != 0 || (*ours)[len] != '=')) {
         ours++;
     }
     return *ours != NULL;
