@@ -4,11 +4,14 @@ package cluster
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -179,6 +182,118 @@ func TestKubeWrites(t *testing.T) {
 	}
 	if e := events.Items[len(events.Items)-1]; e.Note != "two HCAs are swapped" || e.Regarding.Kind != "Node" || e.Type != "Warning" {
 		t.Errorf("event %+v", e)
+	}
+}
+
+// wire forwards TCP connections and can freeze those it has: they stay open and nothing passes any
+// more, as behind a load balancer that has lost its state.
+type wire struct {
+	listener net.Listener
+	target   string
+	mu       sync.Mutex
+	frozen   *atomic.Bool // of the connections made since the last freeze
+	made     int
+}
+
+func newWire(t *testing.T, target string) *wire {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{listener: l, target: target, frozen: new(atomic.Bool)}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", target)
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			w.mu.Lock()
+			w.made++
+			frozen := w.frozen
+			w.mu.Unlock()
+			go pass(near, far, frozen)
+			go pass(far, near, frozen)
+		}
+	}()
+	return w
+}
+
+func pass(from, to net.Conn, frozen *atomic.Bool) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		switch {
+		case err != nil && frozen.Load():
+			return // the other side learns nothing of it
+		case err != nil:
+			_ = to.Close()
+			return
+		case frozen.Load():
+			continue // taken and acknowledged, but it goes nowhere
+		}
+		if _, err := to.Write(buf[:n]); err != nil {
+			_ = from.Close()
+			return
+		}
+	}
+}
+
+func (w *wire) freeze() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.frozen.Store(true)
+	w.frozen = new(atomic.Bool)
+}
+
+// The holder's connection swallows everything from one moment on: the first renewal times out, the
+// next goes over a new connection, and the Lease is not lost.
+func TestKubeHalfDeadConnection(t *testing.T) {
+	t.Parallel()
+	cp := bed.NewControlPlane(t)
+	k := newKubetool(t, cp)
+	w := newWire(t, strings.TrimPrefix(cp.URL, "https://"))
+	text, err := os.ReadFile(k.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bed.Write(t, k.kubeconfig, strings.ReplaceAll(string(text), cp.URL, "https://"+w.listener.Addr().String()))
+	renewed := func() time.Time {
+		lease, err := cp.Client.CoordinationV1().Leases("default").Get(bed.Context(t), "half-dead", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lease.Spec.RenewTime.Time
+	}
+	bed.Poll(t, 10*time.Second, "namespace default", func() error {
+		_, err := cp.Client.CoreV1().Namespaces().Get(bed.Context(t), "default", metav1.GetOptions{})
+		return err
+	})
+	p := k.start(t, "lease", "default", "half-dead", "a", "600")
+	bed.Poll(t, 5*time.Second, "leads", has(p, "acquired"))
+	for range 2 {
+		w.freeze()
+		last := renewed()
+		bed.Poll(t, 10*time.Second, "renewed over a new connection", func() error {
+			if now := renewed(); !now.After(last.Add(3 * time.Second)) {
+				return fmt.Errorf("renewed at %v", now)
+			}
+			return nil
+		})
+	}
+	if strings.Contains(p.Output(), "lost") {
+		t.Errorf("the Lease was lost:\n%s", p.Output())
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.made != 3 {
+		t.Errorf("%d connections, want the first and one after each freeze", w.made)
 	}
 }
 
