@@ -304,7 +304,7 @@ static bool is_replaced(const char *const *ours, const char *entry)
 static const char **make_environment(const struct weft_kube_exec *exec, const char *info)
 {
     size_t inherited = 0;
-    while (environ[inherited] != NULL && inherited < ENVIRONMENT_MAX) {
+    while (inherited < ENVIRONMENT_MAX && environ[inherited] != NULL) {
         inherited++;
     }
     const char **env = weft_calloc(exec->variable_count + inherited + 2, sizeof(char *));
