@@ -56,14 +56,21 @@ int weft_err_errno(struct weft_error *err, int errnum, const char *format, ...)
 int weft_err_wrap(struct weft_error *err, int code, const char *format, ...)
 {
     if (err != NULL) {
-        char inner[WEFT_ERROR_MESSAGE_MAX];
-        memcpy(inner, err->message, sizeof(inner));
+        char prefix[WEFT_ERROR_MESSAGE_MAX];
         va_list ap;
         va_start(ap, format);
-        const int used = vsnprintf(err->message, sizeof(err->message), format, ap);
+        const int used = vsnprintf(prefix, sizeof(prefix), format, ap);
         va_end(ap);
-        if (used >= 0 && (size_t)used < sizeof(err->message)) {
-            (void)snprintf(err->message + used, sizeof(err->message) - (size_t)used, ": %s", inner);
+        /* "<prefix>: <message>", cut at the end; a prefix that fills all stands alone */
+        if (used >= 0 && (size_t)used + 3 < sizeof(prefix)) {
+            const size_t at = (size_t)used + 2;
+            const size_t len = strnlen(err->message, sizeof(err->message) - at - 1);
+            memmove(err->message + at, err->message, len);
+            err->message[at + len] = '\0';
+            memcpy(err->message, prefix, (size_t)used);
+            memcpy(err->message + used, ": ", 2);
+        } else {
+            memcpy(err->message, prefix, sizeof(prefix));
         }
         err->code = code;
     }

@@ -168,6 +168,16 @@ static void test_errors(void)
     CHECK_INT(weft_err_wrap(&err, -ENOENT, "config"), -ENOENT);
     CHECK_STR(err.message, "config: open /x: No such file or directory");
     CHECK_INT(err.domain, WEFT_ERR_ERRNO);
+    /* a long message keeps its beginning, at exactly the cap */
+    char long_text[400];
+    memset(long_text, 'x', sizeof(long_text) - 1);
+    long_text[sizeof(long_text) - 1] = '\0';
+    (void)weft_err_set(&err, -EIO, WEFT_ERR_CONFIG, "%s", long_text);
+    CHECK_INT(weft_err_wrap(&err, -EIO, "layer"), -EIO);
+    CHECK_INT(strlen(err.message), WEFT_ERROR_MESSAGE_MAX - 1);
+    CHECK(strncmp(err.message, "layer: xxx", 10) == 0);
+    (void)weft_err_wrap(&err, -EIO, "%s", long_text);
+    CHECK_INT(strlen(err.message), WEFT_ERROR_MESSAGE_MAX - 1);
     CHECK_INT(weft_err_errno(&err, ECONNREFUSED, "dial"), -ECONNREFUSED);
     CHECK(err.retryable);
     CHECK_INT(weft_err_set(NULL, -EINVAL, WEFT_ERR_CONFIG, "x"), -EINVAL);

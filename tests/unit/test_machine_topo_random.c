@@ -47,7 +47,7 @@ static void random_dump(uint64_t *s, struct dump *d)
     for (int i = 0; i < d->gpus; i++) {
         for (int j = 0; j < i; j++) {
             random_cell(s, false, d->cell[i][j]);
-            (void)snprintf(d->cell[j][i], WORD_MAX, "%s", d->cell[i][j]);
+            memcpy(d->cell[j][i], d->cell[i][j], sizeof(d->cell[j][i]));
             if (weft_random_below(s, 8) == 0) {
                 random_cell(s, false, d->cell[j][i]);
             }
