@@ -185,7 +185,8 @@ int weft_topo_parse_row(struct weft_topo *t, size_t column, unsigned line, const
     const bool readable = cells_by_words(&s, &tail);
     const bool complete = s.words == t->column_count + t->tail_count;
     struct weft_str fields;
-    /* the tries from sure to lenient: their order is what matters, branches may repeat */
+    /* the tries from sure to lenient: their order is what matters, branches may repeat
+     * NOLINTBEGIN(bugprone-branch-clone) */
     if (readable && complete) {
         tail_by_words(&s, tail);
     } else if (!readable && is_cut_in_last_cell(&s)) {
@@ -198,12 +199,13 @@ int weft_topo_parse_row(struct weft_topo *t, size_t column, unsigned line, const
         } else {
             tail_by_position(&s, tail);
         }
-    } else if (cells_by_fields(&s, FIELD_ANY, &fields)) { /* NOLINT(bugprone-branch-clone) */
+    } else if (cells_by_fields(&s, FIELD_ANY, &fields)) {
         tail_by_fields(&s, fields);
     } else if (s.words < t->column_count) {
         s.row->whole = false;
     } else {
         return refuse(&s, err);
     }
+    /* NOLINTEND(bugprone-branch-clone) */
     return 0;
 }
