@@ -213,6 +213,9 @@ static void on_object(void *data, const struct weft_hypernode *hn)
         /* the watch brings it too; until then a write on it meets a conflict */
         weft_log(WEFT_LOG_ERROR, "out of memory", WEFT_KV_S("for", hn->name));
     }
+    if (change != WEFT_VIEW_SAME) {
+        c->failures = 0; /* progress: the next failure waits as the first one does */
+    }
 }
 
 static void on_gone(void *data, const char *name, const char *uid)

@@ -216,10 +216,16 @@ static void finish_page(struct weft_kube_reflector *r)
     r->options.watcher.on_synced(r->options.watcher.data);
 }
 
+/* Did the watch work for a while? Then a failure is the first one again. */
+static bool watch_worked(const struct weft_kube_reflector *r)
+{
+    return r->events > 0 || now_ns() - r->started_at >= SHORT_WATCH_MS * WEFT_NS_PER_MS;
+}
+
 /* The server has ended the watch as agreed: go on from the last version. */
 static void finish_watch(struct weft_kube_reflector *r)
 {
-    if (r->events > 0 || now_ns() - r->started_at >= SHORT_WATCH_MS * WEFT_NS_PER_MS) {
+    if (watch_worked(r)) {
         weft_kube_backoff_reset(&r->backoff);
         weft_timer_start(r->timer, 0, 0);
         return;
@@ -241,8 +247,9 @@ static void finish(struct weft_kube_reflector *r, const struct weft_kube_result 
         }
         return;
     }
-    if (r->phase == WEFT_KUBE_WATCHING && r->events > 0) {
-        weft_kube_backoff_reset(&r->backoff); /* it did work for a while */
+    if (r->phase == WEFT_KUBE_WATCHING &&
+        (r->events > 0 || (result->status == 200 && watch_worked(r)))) {
+        weft_kube_backoff_reset(&r->backoff);
     }
     fail(r, &error, result->retry_after_ns);
 }
