@@ -44,7 +44,9 @@ struct weft_controller {
     struct weft_config *config;
     char *config_text;
     struct weft_dirwatch *config_watch;
-    struct weft_timer *poll; /* files that no watch reports */
+    struct weft_timer *reread; /* soon after something happened in the configuration's folder */
+    char config_error[WEFT_ERROR_MESSAGE_MAX]; /* why the file as it is now is not in use, or "" */
+    struct weft_timer *poll;                   /* files that no watch reports */
     struct weft_dumps dumps;
 
     /* watch.c: what is there */

@@ -138,6 +138,7 @@ static void finish(struct weft_controller *c)
     weft_timer_free(c->deadline);
     weft_timer_free(c->poll);
     weft_dirwatch_free(c->config_watch);
+    weft_timer_free(c->reread);
     for (size_t i = 0; i < WEFT_ARRAY_LEN(c->signals); i++) {
         weft_signal_free(c->signals[i]);
     }

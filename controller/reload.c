@@ -17,6 +17,10 @@
 /* Files whose folder cannot be watched, whose folder was replaced, and dumps. */
 #define POLL_NS (10 * WEFT_NS_PER_S)
 #define POLL_UNWATCHED_NS (WEFT_NS_PER_S / 2)
+/* From an event in the folder to the reading: several come together, and an editor has finished.
+ * Nothing is done in the event's own callback: our log may stand in the same folder, and would make
+ * the next event. */
+#define REREAD_NS (200 * WEFT_NS_PER_MS)
 
 int weft_controller_load_config(struct weft_controller *c, struct weft_error *err)
 {
@@ -49,26 +53,41 @@ int weft_controller_load_config(struct weft_controller *c, struct weft_error *er
     return 1;
 }
 
+/* Says once why the file is not taken: it may stay like that for days. */
+static void reject(struct weft_controller *c, const struct weft_error *err)
+{
+    if (strcmp(c->config_error, err->message) == 0) {
+        return;
+    }
+    memcpy(c->config_error, err->message, sizeof(c->config_error));
+    weft_log(WEFT_LOG_ERROR, "configuration-rejected", WEFT_KV_S("error", err->message),
+             WEFT_KV_S("in_use", "the one before"));
+    weft_controller_say(c, true, "ConfigRejected", "KeepConfig", err->message);
+}
+
 void weft_controller_reload(struct weft_controller *c)
 {
     struct weft_error err = {0};
     const bool was_paused = c->config->paused;
     const int rc = weft_controller_load_config(c, &err);
     if (rc < 0) {
-        weft_log(WEFT_LOG_ERROR, "configuration rejected", WEFT_KV_S("error", err.message),
-                 WEFT_KV_S("in use", "the one before"));
-        weft_controller_say(c, true, "ConfigRejected", "KeepConfig", err.message);
+        reject(c, &err);
         return;
     }
     weft_events_hold(c->events, c->config->paused);
     weft_events_clear(c->events, "Lease", c->options->lease, "ConfigRejected");
-    if (rc == 0) {
+    const bool good_again = c->config_error[0] != '\0';
+    c->config_error[0] = '\0';
+    if (rc == 0 && !good_again) {
         return;
     }
-    weft_log(WEFT_LOG_INFO, "configuration read", WEFT_KV_S("file", c->options->config),
+    weft_log(WEFT_LOG_INFO, "configuration-read", WEFT_KV_S("file", c->options->config),
              WEFT_KV_S("paused", c->config->paused ? "true" : "false"));
+    if (rc == 0) {
+        return; /* the one in use is back */
+    }
     if (c->config->paused != was_paused) {
-        weft_log(WEFT_LOG_INFO, c->config->paused ? "paused" : "going on");
+        weft_log(WEFT_LOG_INFO, c->config->paused ? "paused" : "going-on");
     }
     weft_debounce_configure(&c->debounce, c->config->debounce.quiet_ns, c->config->debounce.max_ns);
     weft_controller_changed(c, true);
@@ -77,6 +96,15 @@ void weft_controller_reload(struct weft_controller *c)
 static void on_folder(void *data, const char *name)
 {
     (void)name; /* a ConfigMap changes by its "..data" link, not by the file's own name */
+    struct weft_controller *c = data;
+    WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
+    if (!weft_timer_active(c->reread)) { /* not put off by further events: they may never end */
+        weft_timer_start(c->reread, REREAD_NS, 0);
+    }
+}
+
+static void on_reread(void *data)
+{
     struct weft_controller *c = data;
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
     weft_controller_reload(c);
@@ -102,6 +130,10 @@ int weft_controller_watch_files(struct weft_controller *c, struct weft_error *er
     if (dir == NULL) {
         return weft_err_nomem(err);
     }
+    int rc = weft_timer_new(c->loop, on_reread, c, &c->reread, err);
+    if (rc < 0) {
+        return rc;
+    }
     struct weft_error why = {0};
     int64_t period = POLL_NS;
     if (weft_dirwatch_new(c->loop, dir, on_folder, c, &c->config_watch, &why) < 0) {
@@ -109,7 +141,7 @@ int weft_controller_watch_files(struct weft_controller *c, struct weft_error *er
                  WEFT_KV_S("error", why.message));
         period = POLL_UNWATCHED_NS;
     }
-    const int rc = weft_timer_new(c->loop, on_poll, c, &c->poll, err);
+    rc = weft_timer_new(c->loop, on_poll, c, &c->poll, err);
     if (rc == 0) {
         weft_timer_start(c->poll, period, period);
     }

@@ -268,8 +268,10 @@ static int read_head(const struct weft_json *root, struct weft_error *err)
     static const char *const keys[] = {
         "apiVersion", "kind",     "metadata", "paused",   "nodeSelector", "tiers",   "sources",
         "pad",        "unplaced", "debounce", "holdDown", "brakes",       "outputs", NULL};
-    const char *version = "weft.dev/v1alpha1";
-    const char *kind = "ControllerConfig";
+    /* both must be there: an empty file, as an editor leaves it for a moment, is no configuration
+     * that sets everything back to defaults */
+    const char *version = "none";
+    const char *kind = "none";
     int rc = weft_json_only(root, keys, err);
     rc = rc < 0 ? rc : weft_json_get_string(root, "apiVersion", &version, err);
     rc = rc < 0 ? rc : weft_json_get_string(root, "kind", &kind, err);

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -198,6 +199,22 @@ func TestControllerPaused(t *testing.T) {
 	})
 	f.relabel(t, "gpu-001", awsPlace(7))
 	f.still(t, 3*time.Second, bed.ControllerUser)
+
+	// A file that an editor has emptied, or that is broken, ends no pause; and it is said once each,
+	// although the log stands in the watched folder and is a change there itself.
+	for _, text := range []string{"", quickConfig + "paused: no\nfoo: 1\n"} {
+		if err := os.WriteFile(c.Config, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		f.still(t, 2*time.Second, bed.ControllerUser)
+	}
+	if n := strings.Count(c.Output(), "configuration-rejected"); n != 2 {
+		t.Errorf("%d lines say that the configuration is rejected, not 2", n)
+	}
+	if n := len(strings.Split(c.Output(), "\n")); n > 100 {
+		t.Errorf("the log has %d lines", n)
+	}
+	c.Stop(t)
 }
 
 // Half of the nodes seem to move at once: that is an outage of the source rather than a move. The

@@ -7,11 +7,25 @@
 #include "pkg/source/config.h"
 #include "tests/unit/unit.h"
 
+/* The text with its head below it, so that lines stay what the tests say. */
+static int parse_headed(const char *text, struct weft_config **ret_config, struct weft_error *err)
+{
+    weft_autofree char *whole =
+        weft_asprintf("%s%sapiVersion: weft.dev/v1alpha1\nkind: ControllerConfig\n", text,
+                      text[0] == '\0' || text[strlen(text) - 1] == '\n' ? "" : "\n");
+    if (whole == NULL) {
+        return -ENOMEM;
+    }
+    const bool has_head = strstr(text, "kind: ") != NULL || strstr(text, "apiVersion: ") != NULL;
+    const char *given = has_head ? text : whole;
+    return weft_config_parse(given, strlen(given), "weft.yaml", ret_config, err);
+}
+
 static struct weft_config *parse(const char *text)
 {
     struct weft_config *config = NULL;
     struct weft_error err = {0};
-    (void)!weft_config_parse(text, strlen(text), "weft.yaml", &config, &err);
+    (void)!parse_headed(text, &config, &err);
     CHECK_STR(err.message, "");
     return config;
 }
@@ -20,12 +34,27 @@ static void check_refused(const char *text, const char *part)
 {
     struct weft_config *config = NULL;
     struct weft_error err = {0};
-    CHECK_INT(weft_config_parse(text, strlen(text), "weft.yaml", &config, &err), -EINVAL);
+    CHECK_INT(parse_headed(text, &config, &err), -EINVAL);
     CHECK(config == NULL);
     CHECK_CONTAINS(err.message, part);
 }
 
-static void an_empty_file_is_the_default(void)
+/* An editor may empty a file for a moment: that must not set a running controller to defaults. */
+static void an_empty_file_is_no_configuration(void)
+{
+    const char *const texts[] = {"", "\n", "# comment\n", "paused: true\n",
+                                 "kind: ControllerConfig\n"};
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(texts); i++) {
+        struct weft_config *config = NULL;
+        struct weft_error err = {0};
+        CHECK_INT(weft_config_parse(texts[i], strlen(texts[i]), "weft.yaml", &config, &err),
+                  -EINVAL);
+        CHECK(config == NULL);
+        CHECK_CONTAINS(err.message, "expected apiVersion weft.dev/v1alpha1 and kind");
+    }
+}
+
+static void a_head_alone_is_the_default(void)
 {
     weft_auto(weft_config_free) struct weft_config *c = parse("");
     if (c == NULL) {
@@ -182,14 +211,15 @@ static void every_failing_allocation_is_an_error(void)
     for (uint64_t n = 1; rc < 0 && n < 10000; n++) {
         weft_auto(weft_config_free) struct weft_config *config = NULL;
         (void)weft_mem_fail_after(n);
-        rc = weft_config_parse(text, strlen(text), "weft.yaml", &config, NULL);
+        rc = parse_headed(text, &config, NULL);
         (void)weft_mem_fail_after(0);
         CHECK(rc == 0 || (rc == -ENOMEM && config == NULL));
     }
     CHECK_INT(rc, 0);
 }
 
-WEFT_SUITE(config, {"an_empty_file_is_the_default", an_empty_file_is_the_default},
+WEFT_SUITE(config, {"an_empty_file_is_no_configuration", an_empty_file_is_no_configuration},
+           {"a_head_alone_is_the_default", a_head_alone_is_the_default},
            {"every_field_is_read", every_field_is_read},
            {"the_plan_comes_from_the_source_if_the_file_has_none",
             the_plan_comes_from_the_source_if_the_file_has_none},

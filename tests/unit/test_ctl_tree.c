@@ -167,7 +167,8 @@ static void labels_with_a_configuration(void)
     char config[300];
     (void)snprintf(from, sizeof(from), "labels=%s", file("labels.yaml", labelled));
     (void)snprintf(config, sizeof(config), "%s",
-                   file("weft.yaml", "sources: [{labels: {keys: [rack, zone]}}]\n"));
+                   file("weft.yaml", "sources: [{labels: {keys: [rack, zone]}}]\n"
+                                     "apiVersion: weft.dev/v1alpha1\nkind: ControllerConfig\n"));
     weft_auto(output_done) struct output o = RUN("--from", from, "--config", config, "-o", "json");
     CHECK_INT(o.rc, 0);
     /* the same value in two zones: each is named by its path, so that parent is not ambiguous */

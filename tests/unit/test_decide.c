@@ -37,7 +37,9 @@ struct world {
 static void world_init(struct world *w, const char *config)
 {
     *w = (struct world){.keep = weft_keep_new()};
-    CHECK_INT(weft_config_parse(config, strlen(config), "config", &w->config, &w->err), 0);
+    weft_autofree char *whole =
+        weft_asprintf("apiVersion: weft.dev/v1alpha1\nkind: ControllerConfig\n%s", config);
+    CHECK_INT(weft_config_parse(whole, strlen(whole), "config", &w->config, &w->err), 0);
     if (w->err.code != 0) {
         (void)fprintf(stderr, "%s\n", w->err.message);
     }
