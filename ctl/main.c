@@ -81,7 +81,7 @@ static int run(int argc, char **argv)
     if (verb == NULL) {
         return unknown_verb(argv[1]);
     }
-    for (int i = 2; i < argc; i++) {
+    for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (is_help(argv[i])) {
             return help(verb->name);
         }

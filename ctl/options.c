@@ -22,6 +22,11 @@ static struct weft_ctl_option *find_option(struct weft_ctl_option *options, cons
 int weft_ctl_options(int argc, char **argv, struct weft_ctl_option *options, struct weft_error *err)
 {
     for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--") == 0) {
+            return i + 1 == argc ? 0
+                                 : weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
+                                                "unknown argument \"%.80s\"", argv[i + 1]);
+        }
         const char *value = NULL;
         struct weft_ctl_option *o = find_option(options, argv[i], &value);
         if (o == NULL) {
