@@ -27,35 +27,60 @@ const char weft_ctl_lint_help[] =
     "  kubectl get hypernodes -o yaml | weftctl lint -\n\n"
     "The files are taken together as all HyperNodes of one cluster.\n\n"
     "  -o table|json           how to print (table)\n"
-    "  --label-prefix PREFIX   prefix of weft's own annotations (weft.dev/)\n\n"
-    "Exit status: 0 nothing but notes, 1 warnings, errors or unreadable files, 2 wrong use.\n";
+    "  --label-prefix PREFIX   prefix of weft's own annotations (weft.dev/)\n"
+    "  --                      what follows are files\n\n"
+    "Exit status: 0 nothing but notes, 1 warnings, errors, or a file that cannot be read or has "
+    "no\n"
+    "HyperNode in it (a list of none, as kubectl prints it, is fine), 2 wrong use.\n";
+
+/* Nothing to look at is no clean bill: a `kubectl get` that failed before the pipe, a wrong file.
+ */
+static int nothing_in(const char *path, struct weft_error *err)
+{
+    return weft_err_set(err, -ENODATA, WEFT_ERR_CONFIG, "%s: no HyperNode in it",
+                        strcmp(path, "-") == 0 ? "standard input" : path);
+}
+
+static int read_folder(const char *path, const char *prefix, struct weft_hypernode_set *set,
+                       struct weft_error *err)
+{
+    weft_auto(weft_hypernode_set_done) struct weft_hypernode_set found = {0};
+    int rc = weft_folder_read(path, prefix, &found, err);
+    if (rc == 0 && found.count == 0) {
+        return nothing_in(path, err);
+    }
+    for (size_t i = 0; i < found.count && rc == 0; i++) {
+        if (weft_hypernode_set_find(set, found.items[i].name, NULL)) {
+            return weft_err_set(err, -EEXIST, WEFT_ERR_CONFIG, "%s: HyperNode %.63s is there twice",
+                                path, found.items[i].name);
+        }
+        rc = weft_hypernode_set_put(set, &found.items[i]) < 0 ? weft_err_nomem(err) : 0;
+    }
+    return rc;
+}
 
 static int read_source(const char *path, const char *prefix, struct weft_hypernode_set *set,
                        struct weft_error *err)
 {
     struct stat st;
     if (strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
-        weft_auto(weft_hypernode_set_done) struct weft_hypernode_set found = {0};
-        int rc = weft_folder_read(path, prefix, &found, err);
-        for (size_t i = 0; i < found.count && rc == 0; i++) {
-            if (weft_hypernode_set_find(set, found.items[i].name, NULL)) {
-                return weft_err_set(err, -EEXIST, WEFT_ERR_CONFIG,
-                                    "%s: HyperNode %.63s is there twice", path,
-                                    found.items[i].name);
-            }
-            rc = weft_hypernode_set_put(set, &found.items[i]) < 0 ? weft_err_nomem(err) : 0;
-        }
-        return rc;
+        return read_folder(path, prefix, set, err);
     }
     weft_autofree char *text = NULL;
     size_t len = 0;
-    const int rc = weft_file_read(path, FILE_MAX_BYTES, &text, &len, err);
+    int rc = weft_file_read(path, FILE_MAX_BYTES, &text, &len, err);
     if (rc < 0) {
         return rc;
     }
     const struct weft_manifest_text source = {
         .text = text, .len = len, .name = path, .prefix = prefix};
-    return weft_hypernodes_read(&source, set, NULL, err);
+    struct weft_manifest_counts counts = {0};
+    const size_t before = set->count;
+    rc = weft_hypernodes_read(&source, set, &counts, err);
+    if (rc == 0 && set->count == before && counts.empty_lists == 0) {
+        return nothing_in(path, err);
+    }
+    return rc;
 }
 
 static void print_table(const struct weft_lint *lint, size_t count, FILE *out)
@@ -126,14 +151,20 @@ static int lint_files(char **files, size_t count, const char *prefix, bool json,
     return rc < 0 ? rc : exit_code(&lint);
 }
 
-/* Sorts argv into files (at its front, from 1 on) and options (behind them). */
+/* Sorts argv into files and options; behind "--" all are files. */
 static int split_arguments(int argc, char **argv, char **ret_files, char **ret_options)
 {
     int files = 0;
     int options = 1;
     ret_options[0] = argv[0];
+    bool options_end = false;
     for (int i = 1; i < argc; i++) {
-        if (argv[i][0] != '-' || argv[i][1] == '\0') {
+        if (!options_end && strcmp(argv[i], "--") == 0) {
+            options_end = true;
+            ret_options[options++] = argv[i];
+            continue;
+        }
+        if (options_end || argv[i][0] != '-' || argv[i][1] == '\0') {
             ret_files[files++] = argv[i];
             continue;
         }

@@ -61,7 +61,7 @@ int weft_hypernodes_write_yaml(const struct weft_hypernode_set *set, const char 
 struct reader {
     const char *prefix;
     struct weft_hypernode_set *set;
-    size_t skipped;
+    struct weft_manifest_counts counts;
 };
 
 static int read_object(struct reader *r, const struct weft_json *object, struct weft_error *err)
@@ -106,7 +106,7 @@ static int read_document(struct reader *r, const struct weft_json *doc, const ch
     if (strcmp(kind, "HyperNode") == 0) {
         return read_object(r, doc, err);
     }
-    r->skipped += weft_json_count(doc) > 0;
+    r->counts.skipped += weft_json_count(doc) > 0;
     return 0;
 }
 
@@ -115,6 +115,9 @@ static int read_list(struct reader *r, const struct weft_json *list, const char 
 {
     const struct weft_json *items = NULL;
     int rc = weft_json_get_array(list, "items", &items, err);
+    if (rc >= 0 && weft_json_get(list, "items") != NULL && weft_json_count(items) == 0) {
+        r->counts.empty_lists++;
+    }
     const char *item_kind = strcmp(kind, "HyperNodeList") == 0 ? "HyperNode" : "";
     for (size_t i = 0; rc >= 0 && i < weft_json_count(items); i++) {
         rc = read_document(r, weft_json_at(items, i), item_kind, err);
@@ -135,7 +138,7 @@ static int read_top(struct reader *r, const struct weft_json *doc, struct weft_e
 }
 
 int weft_hypernodes_read(const struct weft_manifest_text *source, struct weft_hypernode_set *set,
-                         size_t *ret_skipped, struct weft_error *err)
+                         struct weft_manifest_counts *ret_counts, struct weft_error *err)
 {
     weft_auto(weft_json_free) struct weft_json *docs = NULL;
     int rc = weft_yaml_parse_all(source->text, source->len, source->name, &docs, err);
@@ -146,8 +149,8 @@ int weft_hypernodes_read(const struct weft_manifest_text *source, struct weft_hy
     for (size_t i = 0; rc >= 0 && i < weft_json_count(docs); i++) {
         rc = read_top(&r, weft_json_at(docs, i), err);
     }
-    if (ret_skipped != NULL) {
-        *ret_skipped = r.skipped;
+    if (ret_counts != NULL) {
+        *ret_counts = r.counts;
     }
     return rc < 0 ? rc : 0;
 }

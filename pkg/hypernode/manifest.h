@@ -26,12 +26,18 @@ struct weft_manifest_text {
     const char *prefix; /* label/annotation prefix */
 };
 
+/* What a text held besides HyperNodes. */
+struct weft_manifest_counts {
+    size_t skipped;     /* objects of other kinds */
+    size_t empty_lists; /* Lists and HyperNodeLists of no item: an API server's "there is none" */
+};
+
 /* Reads a stream of YAML or JSON documents: HyperNodes, HyperNodeLists or Lists of them; other
- * kinds are skipped (*ret_skipped, may be NULL, counts them), empty documents too. Adds to *set; a
- * name that is there already is -EEXIST. After a failure *set holds what came before it. Errors:
- * -EINVAL with file, line and field, -EEXIST, -EFBIG, -ENOMEM. */
+ * kinds are skipped, empty documents too. Adds to *set; a name that is there already is -EEXIST.
+ * After a failure *set holds what came before it. ret_counts may be NULL. Errors: -EINVAL with
+ * file, line and field, -EEXIST, -EFBIG, -ENOMEM. */
 int weft_hypernodes_read(const struct weft_manifest_text *source, struct weft_hypernode_set *set,
-                         size_t *ret_skipped, struct weft_error *err)
+                         struct weft_manifest_counts *ret_counts, struct weft_error *err)
     __attribute__((warn_unused_result));
 
 #endif

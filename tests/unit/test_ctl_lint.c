@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weftctl lint from its arguments to its two outputs. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "ctl/ctl.h"
 #include "pkg/base/file.h"
@@ -121,6 +123,71 @@ static void folders(void)
     CHECK_CONTAINS(again.err, "HyperNode x is there twice");
 }
 
+/* A check of nothing must not be green. */
+static void nothing_is_an_error(void)
+{
+    weft_autofree char *dir = weft_asprintf("%s/lint-empty", weft_test_dir());
+    CHECK_INT(mkdir(dir, 0755), 0);
+    weft_autofree char *others = put("others.yaml", "kind: Pod\nmetadata: {name: a}\n---\n"
+                                                    "kind: List\nitems: [{kind: Node}]\n");
+    weft_autofree char *good = put("good2.yaml", LEAF("a", "n1"));
+    const char *const inputs[] = {"/dev/null", dir, others};
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(inputs); i++) {
+        weft_autofree char *line =
+            weft_asprintf("weftctl lint: %s: no HyperNode in it\n", inputs[i]);
+        weft_auto(result_done) struct result r = run(inputs[i], NULL, NULL, NULL);
+        CHECK_INT(r.status, 1);
+        CHECK_STR(r.out, "");
+        CHECK_STR(r.err, line);
+        weft_auto(result_done) struct result second = run(good, inputs[i], "-o", "json");
+        CHECK_INT(second.status, 1);
+        CHECK_STR(second.err, line);
+    }
+}
+
+static void a_list_of_none_is_an_answer(void)
+{
+    static const char *const lists[] = {
+        "apiVersion: v1\nitems: []\nkind: List\nmetadata: {resourceVersion: \"\"}\n",
+        "{\"kind\": \"HyperNodeList\", \"items\": []}"};
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(lists); i++) {
+        weft_autofree char *file = put("none.yaml", lists[i]);
+        weft_auto(result_done) struct result r = run(file, NULL, NULL, NULL);
+        CHECK_INT(r.status, 0);
+        CHECK_STR(r.out, "0 HyperNodes: 0 errors, 0 warnings, 0 notes\n");
+        CHECK_STR(r.err, "");
+    }
+    weft_autofree char *no_items = put("no-items.yaml", "kind: List\n");
+    weft_auto(result_done) struct result r = run(no_items, NULL, NULL, NULL);
+    CHECK_INT(r.status, 1);
+}
+
+static void standard_input_has_a_name(void)
+{
+    const int saved = dup(STDIN_FILENO);
+    const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    CHECK_INT(dup2(null, STDIN_FILENO), STDIN_FILENO);
+    weft_auto(result_done) struct result r = run("-", NULL, NULL, NULL);
+    CHECK_INT(dup2(saved, STDIN_FILENO), STDIN_FILENO);
+    (void)close(saved);
+    (void)close(null);
+    CHECK_INT(r.status, 1);
+    CHECK_STR(r.err, "weftctl lint: standard input: no HyperNode in it\n");
+}
+
+static void two_dashes_end_the_options(void)
+{
+    weft_autofree char *file = put("dashes.yaml", LEAF("a", "n1"));
+    weft_auto(result_done) struct result r = run("-o", "json", "--", file);
+    CHECK_INT(r.status, 0);
+    CHECK_CONTAINS(r.out, "\"hyperNodes\": 1");
+    weft_auto(result_done) struct result named = run("--", "--json", NULL, NULL);
+    CHECK_INT(named.status, 1);
+    CHECK_CONTAINS(named.err, "--json: No such file");
+    weft_auto(result_done) struct result none = run("--", NULL, NULL, NULL);
+    CHECK_INT(none.status, 2);
+}
+
 static void wrong_use(void)
 {
     static const char *const cases[][3] = {
@@ -147,4 +214,7 @@ static void wrong_use(void)
 }
 
 WEFT_SUITE(ctl_lint, {"good and bad", good_and_bad}, {"notes are no finding", notes_are_no_finding},
-           {"as json", as_json}, {"folders", folders}, {"wrong use", wrong_use})
+           {"as json", as_json}, {"folders", folders}, {"nothing is an error", nothing_is_an_error},
+           {"a list of none is an answer", a_list_of_none_is_an_answer},
+           {"standard input has a name", standard_input_has_a_name},
+           {"two dashes end the options", two_dashes_end_the_options}, {"wrong use", wrong_use})

@@ -95,10 +95,11 @@ static void lists_without_kinds(void)
     struct weft_error err = {0};
     const struct weft_manifest_text source = {
         .text = text, .len = strlen(text), .name = "in", .prefix = PREFIX};
-    size_t skipped = 0;
-    CHECK_INT(weft_hypernodes_read(&source, &set, &skipped, &err), 0);
+    struct weft_manifest_counts counts = {0};
+    CHECK_INT(weft_hypernodes_read(&source, &set, &counts, &err), 0);
     CHECK_INT(set.count, 2);
-    CHECK_INT(skipped, 1);
+    CHECK_INT(counts.skipped, 1);
+    CHECK_INT(counts.empty_lists, 0);
     CHECK_STR(set.items[0].name, "a");
 }
 
