@@ -109,6 +109,29 @@ static void check_name(struct linter *l, const char *object, const char *name, c
     }
 }
 
+/* The admission policy counts characters, whatever the pattern means by them. */
+static void check_pattern(struct linter *l, const char *object, const char *pattern)
+{
+    static const char brackets[][2] = {{'(', ')'}, {'[', ']'}, {'{', '}'}};
+    if (pattern[0] == '\0') {
+        add(l, ERROR("bad-pattern"), object,
+            "a member's pattern is empty: the CRD and Volcano's admission policy refuse it");
+    }
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(brackets); i++) {
+        size_t open = 0;
+        size_t closed = 0;
+        for (const char *c = pattern; *c != '\0'; c++) {
+            open += *c == brackets[i][0];
+            closed += *c == brackets[i][1];
+        }
+        if (open != closed) {
+            add(l, ERROR("bad-pattern"), object,
+                "pattern \"%.80s\" has %zu %c and %zu %c: Volcano's admission policy refuses it",
+                pattern, open, brackets[i][0], closed, brackets[i][1]);
+        }
+    }
+}
+
 static void check_member(struct linter *l, const struct weft_hypernode *hn,
                          const struct weft_member *m)
 {
@@ -129,6 +152,7 @@ static void check_member(struct linter *l, const struct weft_hypernode *hn,
         add(l, NOTE("selector"), hn->name,
             "a member selects by pattern \"%.80s\": the scheduler rebuilds it on every node event",
             m->name);
+        check_pattern(l, hn->name, m->name);
         break;
     case WEFT_SELECTOR_COUNT:
         break;

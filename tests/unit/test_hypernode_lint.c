@@ -106,6 +106,24 @@ static void members(void)
                  "warning selector a\nnote selector a\nnote selector x\n");
 }
 
+static void patterns(void)
+{
+    EMPTY(good);
+    hn_put(&good, "a", 1, "re:^(n|m)[0-9]{2}$");
+    expect(&good, "note selector a\n");
+    EMPTY(set);
+    hn_put(&set, "a", 1, "re:(n");
+    hn_put(&set, "b", 1, "re:n[0-9");
+    hn_put(&set, "c", 1, "re:n1}");
+    hn_put(&set, "d", 1, "re:n\\("); /* means a bracket, and is refused all the same */
+    hn_put(&set, "e", 1, "re:");
+    hn_put(&set, "f", 1, "re:)n(]");
+    expect(&set, "error bad-pattern a\nerror bad-pattern b\nerror bad-pattern c\n"
+                 "error bad-pattern d\nerror bad-pattern e\nerror bad-pattern f\n"
+                 "note selector a\nnote selector b\nnote selector c\nnote selector d\n"
+                 "note selector e\nnote selector f\n");
+}
+
 static void names(void)
 {
     EMPTY(set);
@@ -193,5 +211,5 @@ static void torture(void)
 }
 
 WEFT_SUITE(hypernode_lint, {"good", good}, {"parents", parents}, {"cycles", cycles},
-           {"children", children}, {"members", members}, {"names", names}, {"nodes", nodes},
-           {"tiers", tiers}, {"too large", too_large}, {"torture", torture})
+           {"children", children}, {"members", members}, {"patterns", patterns}, {"names", names},
+           {"nodes", nodes}, {"tiers", tiers}, {"too large", too_large}, {"torture", torture})
