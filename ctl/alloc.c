@@ -158,6 +158,55 @@ static int choose(const struct weft_machine *m, const struct weft_request *reque
     return 0;
 }
 
+/* Which of the listed devices are left when unhealthy ones and those not in among (NULL: any) are
+ * dropped, each once: allocation.md "The request". Owned; NULL without memory. */
+static bool *left_of(const struct weft_machine *m, const struct id_list *list, const bool *among,
+                     size_t *ret_count)
+{
+    bool *left = weft_calloc(m->device_count + 1, sizeof(*left));
+    *ret_count = 0;
+    for (size_t i = 0; left != NULL && i < list->count; i++) {
+        const size_t d = list->devices[i];
+        if (m->devices[d].healthy && (among == NULL || among[d]) && !left[d]) {
+            left[d] = true;
+            (*ret_count)++;
+        }
+    }
+    return left;
+}
+
+/* A request that is clipped is answered all the same; a person should know that it was. */
+static int note_clipping(const struct weft_machine *m, int64_t size,
+                         const struct id_list *available, const struct id_list *required, FILE *err)
+{
+    size_t available_count = 0;
+    size_t required_count = 0;
+    weft_autofree bool *from = left_of(m, available, NULL, &available_count);
+    weft_autofree bool *musts = from != NULL ? left_of(m, required, from, &required_count) : NULL;
+    if (musts == NULL) {
+        return -ENOMEM;
+    }
+    const char *before = "note: --required: not available and left out: ";
+    bool dropped = false;
+    for (size_t i = 0; i < required->count; i++) {
+        if (!from[required->devices[i]]) {
+            (void)fprintf(err, "%s%s", dropped ? "," : before, m->devices[required->devices[i]].id);
+            dropped = true;
+        }
+    }
+    (void)fputs(dropped ? "\n" : "", err);
+    if (size <= 0) {
+        (void)fprintf(err, "note: --size %" PRId64 " asks for nothing\n", size);
+    } else if ((uint64_t)size > available_count) {
+        (void)fprintf(err, "note: --size %" PRId64 " is more than is available: %zu\n", size,
+                      available_count);
+    } else if ((uint64_t)size < required_count) {
+        (void)fprintf(err, "note: --size %" PRId64 " is less than is required: %zu\n", size,
+                      required_count);
+    }
+    return 0;
+}
+
 static void id_list_done(struct id_list *list)
 {
     weft_free(list->devices);
@@ -180,6 +229,9 @@ static int run(const struct options *o, const struct weft_machine *m, struct wef
     request->available_count = available.count;
     request->required = required.devices;
     request->required_count = required.count;
+    if (note_clipping(m, request->size, &available, &required, err) < 0) {
+        return weft_ctl_fail(err, "alloc", "out of memory");
+    }
     const bool json = o->output != NULL && strcmp(o->output, "json") == 0;
     if (choose(m, request, json, out, &error) < 0) {
         return weft_ctl_fail(err, "alloc", error.message);

@@ -116,6 +116,42 @@ static void table_output(void)
     CHECK_INT(nothing.status, 0);
 }
 
+/* Output and status of a clipped request stay; one line each says what was clipped. */
+static void clipping_is_noted(void)
+{
+    static const struct {
+        const char *args, *indices, *notes;
+    } rows[] = {
+        {"--size 2 --available 0,1,1,2 --required 1", "[0,1]", ""},
+        {"--size 8", "[0,1,2,3,4,5,6,7]", ""},
+        {"--size 9", "[0,1,2,3,4,5,6,7]", "note: --size 9 is more than is available: 8\n"},
+        {"--size 3 --available 0,0,5", "[0,5]", "note: --size 3 is more than is available: 2\n"},
+        {"--size 0", "[]", "note: --size 0 asks for nothing\n"},
+        {"--size -3", "[]", "note: --size -3 asks for nothing\n"},
+        {"--size 1 --available 0,1 --required 6,1,7", "[1]",
+         "note: --required: not available and left out: GPU6,GPU7\n"},
+        {"--size 1 --required 5,2", "[2]", "note: --size 1 is less than is required: 2\n"},
+        {"--size 3 --available 4,5 --required 0", "[4,5]",
+         "note: --required: not available and left out: GPU0\n"
+         "note: --size 3 is more than is available: 2\n"},
+    };
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(rows); i++) {
+        char args[256];
+        char indices[64];
+        (void)snprintf(args, sizeof(args), PCIE "%s -o json", rows[i].args);
+        (void)snprintf(indices, sizeof(indices), "\"indices\":%s", rows[i].indices);
+        weft_auto(result_done) struct result r = run(args);
+        CHECK_INT(r.status, 0);
+        CHECK_CONTAINS(r.out, indices);
+        CHECK_STR(r.err, rows[i].notes);
+    }
+    weft_auto(result_done) struct result ended = run(PCIE "--size 1 -o json --");
+    CHECK_INT(ended.status, 0);
+    weft_auto(result_done) struct result more = run(PCIE "--size 1 -- -o");
+    CHECK_INT(more.status, 2);
+    CHECK_CONTAINS(more.err, "unknown argument \"-o\"");
+}
+
 struct bad {
     const char *args, *message;
     int status;
@@ -168,5 +204,6 @@ static void failing_allocations(void)
 }
 
 WEFT_SUITE(ctl_alloc, {"JSON output", json_output}, {"ids in any form", ids_in_any_form},
-           {"table output", table_output}, {"wrong use is one line", wrong_use_is_one_line},
+           {"table output", table_output}, {"clipping is noted", clipping_is_noted},
+           {"wrong use is one line", wrong_use_is_one_line},
            {"failing allocations", failing_allocations})
