@@ -101,6 +101,14 @@ static bool is_utf8(void)
     return false;
 }
 
+static void put_findings(const struct weft_tree *tree, FILE *err_stream)
+{
+    for (size_t i = 0; i < tree->finding_count; i++) {
+        const struct weft_finding *f = &tree->findings[i];
+        (void)fprintf(err_stream, "finding: %s  %s: %s\n", f->kind, f->subject, f->detail);
+    }
+}
+
 /* The HyperNodes of a first install: the plan is the configuration's, else what the tree has. */
 static int put_yaml(const struct options *o, const struct weft_tree *tree, struct weft_buf *buf,
                     FILE *err_stream, struct weft_error *err)
@@ -129,9 +137,8 @@ static int put_yaml(const struct options *o, const struct weft_tree *tree, struc
             "are no Kubernetes nodes, and names in upper case, match nothing\n",
             err_stream);
     }
-    for (size_t i = 0; rc == 0 && i < tree->finding_count; i++) {
-        const struct weft_finding *f = &tree->findings[i];
-        (void)fprintf(err_stream, "finding: %s  %s: %s\n", f->kind, f->subject, f->detail);
+    if (rc == 0) {
+        put_findings(tree, err_stream);
     }
     return rc;
 }
@@ -144,7 +151,11 @@ static int put(const struct options *o, const struct weft_tree *tree, FILE *out,
     int rc = 0;
     switch (o->format) {
     case FORMAT_TREE:
-        rc = weft_ctl_tree_draw(tree, is_utf8(), &buf);
+        if (tree->node_count > 0) {
+            rc = weft_ctl_tree_draw(tree, is_utf8(), &buf);
+        } else { /* nothing to draw; what is odd may be why */
+            put_findings(tree, err_stream);
+        }
         break;
     case FORMAT_JSON:
         rc = weft_ctl_tree_json(tree, &buf);

@@ -100,6 +100,12 @@ static void failures_are_1(void)
     CHECK_INT(nobody.rc, 1);
     CHECK_CONTAINS(nobody.err, "no source knows any of the nodes");
     CHECK_CONTAINS(nobody.out, "\"x1\"");
+    weft_auto(output_done) struct output no_drawing =
+        RUN("--from", DUMP, "--nodes", file("others.txt", "x1\nx2\n"));
+    CHECK_INT(no_drawing.rc, 1);
+    CHECK_STR(no_drawing.out, "");
+    CHECK_CONTAINS(no_drawing.err, "finding: unplaced  ");
+    CHECK_CONTAINS(no_drawing.err, "no source knows any of the nodes\n");
 }
 
 static void the_json_has_the_promised_form(void)
