@@ -37,6 +37,12 @@ bool weft_file_same(const struct weft_file_identity *a, const struct weft_file_i
            a->changed_ns == b->changed_ns;
 }
 
+bool weft_folder_there(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 bool weft_socket_alive(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

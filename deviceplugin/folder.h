@@ -24,6 +24,9 @@ struct weft_file_identity {
 struct weft_file_identity weft_file_identify(const char *path);
 bool weft_file_same(const struct weft_file_identity *a, const struct weft_file_identity *b);
 
+/* Is there a folder at the path, or behind a link there? */
+bool weft_folder_there(const char *path);
+
 /* Does a process accept connections on the unix socket? A connection is made and dropped at once;
  * this does not wait. */
 bool weft_socket_alive(const char *path);

@@ -2,6 +2,7 @@
 /* From ids to device numbers and back, and what a container needs to use its devices. */
 #include "deviceplugin/grant.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,6 +219,32 @@ int weft_grant_allocate(const struct weft_inventory *inventory, struct weft_pb_a
     const struct weft_kubelet_grants answer = {.containers = grants, .count = asked.count};
     rc = weft_kubelet_encode_grants(arena, &answer, buf);
     return rc < 0 ? weft_err_errno(err, -rc, "Allocate answer") : 0;
+}
+
+/* RFC 4122 form, anywhere in the id: "GPU-…", "MIG-…", "MIG-GPU-…/1/0". */
+static bool has_uuid(const char *id)
+{
+    static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+    for (; strlen(id) >= sizeof(form) - 1; id++) {
+        size_t i = 0;
+        while (form[i] != '\0' &&
+               (form[i] == 'x' ? isxdigit((unsigned char)id[i]) != 0 : id[i] == form[i])) {
+            i++;
+        }
+        if (form[i] == '\0') {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool weft_grant_possible(const struct weft_machine *machine)
+{
+    bool possible = machine->device_count == 0;
+    for (size_t i = 0; i < machine->device_count && !possible; i++) {
+        possible = machine->devices[i].node_count > 0 || has_uuid(machine->devices[i].id);
+    }
+    return possible;
 }
 
 int weft_grant_list(const struct weft_inventory *inventory, struct weft_pb_arena *arena,

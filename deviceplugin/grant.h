@@ -4,12 +4,15 @@
 #ifndef WEFT_DEVICEPLUGIN_GRANT_H
 #define WEFT_DEVICEPLUGIN_GRANT_H
 
+#include <stdbool.h>
+
 #include "pkg/allocator/allocator.h"
 #include "pkg/base/error.h"
 #include "pkg/kubelet/kubelet.h"
 
 struct weft_buf;
 struct weft_inventory;
+struct weft_machine;
 struct weft_pb_arena;
 
 /* Appends the answer to a GetPreferredAllocation request. It never fails: what cannot be answered
@@ -25,6 +28,11 @@ void weft_grant_prefer(const struct weft_inventory *inventory, enum weft_policy 
 int weft_grant_allocate(const struct weft_inventory *inventory, struct weft_pb_arena *arena,
                         const void *request, size_t len, struct weft_buf *buf,
                         struct weft_error *err) __attribute__((warn_unused_result));
+
+/* Would a container that is granted a device of it be let in to that device? False for a machine
+ * without device nodes whose ids are no UUIDs either, by which a vendor's runtime finds devices:
+ * a bare `nvidia-smi topo -m` matrix. True without devices. */
+bool weft_grant_possible(const struct weft_machine *machine);
 
 /* Appends the device list for ListAndWatch. -ENOMEM or buf->status. */
 int weft_grant_list(const struct weft_inventory *inventory, struct weft_pb_arena *arena,

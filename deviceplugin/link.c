@@ -65,6 +65,7 @@ struct weft_link {
     int64_t lost_ns;       /* when the stream last ended at an unchanged, living kubelet */
     int64_t rival_ns;      /* the next delay if that happens again */
     bool waiting_said;     /* "waiting for the kubelet" was logged */
+    bool no_folder_said;   /* that its folder is not there was */
     bool watch_failed_said;
 };
 
@@ -310,6 +311,22 @@ static void try_to_register(struct weft_link *link)
     }
 }
 
+/* Once for each of the two reasons. A kubelet makes its folder before its socket, so without one
+ * the path is most likely wrong. */
+static void say_waiting(struct weft_link *link)
+{
+    const bool folder = weft_folder_there(link->options.folder);
+    if (!folder && !link->no_folder_said) {
+        weft_log(WEFT_LOG_WARN, "no-plugin-folder", WEFT_KV_S("folder", link->options.folder),
+                 WEFT_KV_S("reason", "is not there or is no folder"),
+                 WEFT_KV_S("effect", "waiting for it"));
+    } else if (folder && !link->waiting_said) {
+        weft_log(WEFT_LOG_INFO, "waiting-for-kubelet", WEFT_KV_S("socket", link->kubelet_path));
+    }
+    link->no_folder_said = !folder;
+    link->waiting_said = folder;
+}
+
 /* The one place that decides. */
 static void step(struct weft_link *link)
 {
@@ -328,13 +345,11 @@ static void step(struct weft_link *link)
         return; /* it has a time limit */
     }
     if (!kubelet.exists) { /* inotify or the slow look will see it come */
-        if (!link->waiting_said) {
-            weft_log(WEFT_LOG_INFO, "waiting-for-kubelet", WEFT_KV_S("socket", link->kubelet_path));
-        }
-        link->waiting_said = true;
+        say_waiting(link);
         return;
     }
     link->waiting_said = false;
+    link->no_folder_said = false;
     const int64_t wait = link->not_before_ns - now_ns();
     if (wait > 0) {
         step_within(link, wait);

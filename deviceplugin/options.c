@@ -5,13 +5,18 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/un.h>
 
 #include "deviceplugin/options-internal.h"
 #include "pkg/base/file.h"
 #include "pkg/base/str.h"
 #include "pkg/kubelet/kubelet.h"
 
-enum { RESOURCE_NAME_MAX = 63 };
+enum {
+    RESOURCE_NAME_MAX = 63,
+    SOCKET_PATH_MAX = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1,
+    PLUGIN_DIR_MAX = SOCKET_PATH_MAX - sizeof("/" WEFT_KUBELET_SOCKET) + 1
+};
 
 static const struct {
     const char *flag, *variable;
@@ -125,6 +130,12 @@ int weft_option_set(struct weft_options *options, enum weft_option option, const
     const bool valid = option == WEFT_OPTION_RESOURCE ? weft_resource_valid(value)
                        : text != NULL                 ? value[0] != '\0'
                                                       : set_word(options, option, value) == 0;
+    if (valid && option == WEFT_OPTION_PLUGIN_DIR && strlen(value) > PLUGIN_DIR_MAX) {
+        return weft_err_set(err, -ENAMETOOLONG, WEFT_ERR_CONFIG,
+                            "%zu bytes are too long for a folder with " WEFT_KUBELET_SOCKET
+                            ", at most %zu: a unix socket's path has %zu at most",
+                            strlen(value), (size_t)PLUGIN_DIR_MAX, (size_t)SOCKET_PATH_MAX);
+    }
     if (!valid) {
         return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "\"%.100s\" is not %s", value,
                             option < WEFT_OPTION_COUNT ? allowed[option] : "known");

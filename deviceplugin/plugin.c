@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdint.h>
 
+#include "deviceplugin/grant.h"
 #include "deviceplugin/inventory.h"
 #include "deviceplugin/link.h"
 #include "deviceplugin/options.h"
@@ -62,6 +63,12 @@ static int use_machine(struct plugin *plugin, struct weft_machine *machine, stru
     }
     for (size_t i = 0; i < machine->warning_count; i++) {
         weft_log(WEFT_LOG_WARN, "machine-warning", WEFT_KV_S("detail", machine->warnings[i]));
+    }
+    if (!weft_grant_possible(machine)) {
+        weft_log(WEFT_LOG_WARN, "machine-incomplete", WEFT_KV_S("machine", machine->name),
+                 WEFT_KV_S("reason", "no device nodes, and ids that are no UUIDs"),
+                 WEFT_KV_S("effect", "pods get no GPU"),
+                 WEFT_KV_S("do", "write the machine's JSON on the node with hack/record-machine"));
     }
     const size_t count = machine->device_count;
     struct weft_inventory *inventory = NULL;

@@ -383,7 +383,54 @@ static void two_devices_of_one_id_are_refused(void)
     weft_machine_free(machine);
 }
 
-WEFT_SUITE(plugin_parts,
+/* A granted device reaches a container by its node or by its UUID. */
+static void what_lets_a_container_in(void)
+{
+    static const struct {
+        const char *id, *node;
+        bool possible;
+    } rows[] = {
+        {"GPU0", NULL, false},
+        {"GPU0", "/dev/nvidia0", true},
+        {"GPU-b9f245aa-bf72-44af-a9e6-8a70a1ed4ddb", NULL, true},
+        {"MIG-GPU-b9f245aa-bf72-44af-a9e6-8a70a1ed4ddb/1/0", NULL, true},
+        {"GPU-b9f245aa-bf72-44af-a9e6-8a70a1ed4dd", NULL, false}, /* a digit short */
+        {"GPU-b9f245aag-f72-44af-a9e6-8a70a1ed4ddb", NULL, false},
+        {"0000:1b:00.0", NULL, false},
+        {"", NULL, false},
+    };
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(rows); i++) {
+        weft_auto(weft_machine_free) struct weft_machine *machine = NULL;
+        CHECK_INT(weft_machine_new("m", 1, 0, &machine, NULL), 0);
+        struct weft_device *device = &machine->devices[0];
+        (void)snprintf(device->id, sizeof(device->id), "%s", rows[i].id);
+        if (rows[i].node != NULL) {
+            CHECK_INT(weft_machine_add_node(device, rows[i].node), 0);
+        }
+        CHECK_INT(weft_grant_possible(machine), rows[i].possible);
+    }
+    weft_auto(weft_machine_free) struct weft_machine *none = NULL;
+    CHECK_INT(weft_machine_new("none", 0, 0, &none, NULL), 0);
+    CHECK(weft_grant_possible(none));
+}
+
+/* DIR/kubelet.sock must fit a unix socket's 107 bytes: 94 are left for DIR. */
+static void a_folder_too_long_for_a_socket_is_refused(void)
+{
+    char dir[128] = "/";
+    memset(dir + 1, 'd', 93);
+    weft_auto(weft_options_done) struct weft_options o = {0};
+    struct weft_error err = {0};
+    CHECK_INT(READ(no_env, &o, &err, "--machine", "m", "--plugin-dir", dir), 0);
+    dir[94] = 'd';
+    weft_auto(weft_options_done) struct weft_options longer = {0};
+    CHECK_INT(READ(no_env, &longer, &err, "--machine", "m", "--plugin-dir", dir), -ENAMETOOLONG);
+    CHECK_CONTAINS(err.message, "--plugin-dir: 95 bytes are too long");
+    CHECK_CONTAINS(err.message, "at most 94");
+}
+
+WEFT_SUITE(plugin_parts, {"what lets a container in", what_lets_a_container_in},
+           {"a folder too long for a socket is refused", a_folder_too_long_for_a_socket_is_refused},
            {"flags win over environment over file", flags_win_over_environment_over_file},
            {"wrong flags are named", wrong_flags_are_named},
            {"a field that would be ignored is an error with its line",

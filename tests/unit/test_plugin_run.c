@@ -306,6 +306,34 @@ static void it_waits_for_a_kubelet_that_is_not_there(void)
     down(&b);
 }
 
+static void a_missing_folder_is_warned_of(void)
+{
+    struct bench b = {.plugin.pid = -1, .kubelet.pid = -1};
+    (void)snprintf(b.dir, sizeof(b.dir), "%s/not-made", weft_test_dir());
+    char said[600];
+    (void)snprintf(said, sizeof(said), "level=warn event=no-plugin-folder folder=%s ", b.dir);
+    if (start_plugin(&b, PAIRS)) {
+        proc_expect(&b.plugin, said);
+    }
+    CHECK_INT(proc_end(&b.plugin, SIGTERM, 5000), 0);
+    CHECK_INT(weft_file_replace(b.dir, "x", 1, 0600, NULL), 0); /* no folder either */
+    if (start_plugin(&b, PAIRS)) {
+        proc_expect(&b.plugin, said);
+    }
+    CHECK_INT(proc_end(&b.plugin, SIGTERM, 5000), 0);
+}
+
+static void a_bare_matrix_is_warned_of(void)
+{
+    struct bench b;
+    if (up(&b, "tests/fixtures/machine/pcie8.txt")) {
+        proc_expect(&b.plugin, "level=warn event=machine-incomplete "
+                               "machine=tests/fixtures/machine/pcie8.txt ");
+        proc_expect(&b.kubelet, "list devices=8"); /* and it works on */
+    }
+    down(&b);
+}
+
 static void sockets_of_dead_plugins_go(void)
 {
     struct bench b;
@@ -437,6 +465,8 @@ WEFT_SUITE(plugin_run, {"pods get bridged pairs", pods_get_bridged_pairs},
            {"more than one SIGTERM is still a clean end",
             more_than_one_sigterm_is_still_a_clean_end},
            {"it waits for a kubelet that is not there", it_waits_for_a_kubelet_that_is_not_there},
+           {"a missing folder is warned of", a_missing_folder_is_warned_of},
+           {"a bare matrix is warned of", a_bare_matrix_is_warned_of},
            {"sockets of dead plugins go", sockets_of_dead_plugins_go},
            {"no gpu is no failure and a changed machine is told",
             no_gpu_is_no_failure_and_a_changed_machine_is_told},
