@@ -42,8 +42,8 @@ struct weft_ctl_option {
 };
 
 /* Reads "--name VALUE", "--name=VALUE" and "-n VALUE" from argv[1] on; the last option has a NULL
- * name; "--" ends them. Values are borrowed from argv. -EINVAL, with a message for the user, for an
- * unknown option, a missing value, one too many, or an argument that is no option. */
+ * name. "--" ends the options. Values are borrowed from argv. -EINVAL, with a message for the user,
+ * for an unknown option, a missing value, one too many, or an argument that is no option. */
 int weft_ctl_options(int argc, char **argv, struct weft_ctl_option *options, struct weft_error *err)
     __attribute__((warn_unused_result));
 
