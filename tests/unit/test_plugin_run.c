@@ -225,7 +225,9 @@ static void its_own_socket_removed_makes_it_register_again(void)
                 CHECK_INT(unlinkat(dirfd(dir), e->d_name, 0), 0);
             }
         }
-        (void)closedir(dir);
+        if (dir != NULL) {
+            (void)closedir(dir);
+        }
         proc_expect(&b.kubelet, "-2.sock");
         proc_expect(&b.kubelet, "list devices=8");
         proc_expect(&b.plugin, "own socket is gone");
