@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads flags; must not look at what they name. */
+/* Reads flags; must not look at what they name, but for whether two of them name one folder. */
 #include "controller/options.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "controller/labels.h"
 #include "pkg/base/clock.h"
@@ -35,7 +36,8 @@ const char weft_options_usage[] =
     "Exit status: 0 done, 1 something failed or was refused, 2 wrong use.\n";
 
 enum flag {
-    FLAG_CONFIG = 256,
+    FLAG_FIRST = 256, /* above every character */
+    FLAG_CONFIG = FLAG_FIRST,
     FLAG_KUBECONFIG,
     FLAG_CONTEXT,
     FLAG_ONCE,
@@ -52,7 +54,8 @@ enum flag {
     FLAG_LOG_FORMAT,
     FLAG_LOG_LEVEL,
     FLAG_VERSION,
-    FLAG_HELP
+    FLAG_HELP,
+    FLAG_COUNT
 };
 
 static const struct option long_options[] = {
@@ -106,29 +109,99 @@ static bool switch_flag(struct weft_options *o, int flag)
     return flag == FLAG_ONCE || flag == FLAG_DRY_RUN || flag == FLAG_VERSION || flag == FLAG_HELP;
 }
 
+static const char *name_of(int flag)
+{
+    for (const struct option *o = long_options; o->name != NULL; o++) {
+        if (o->val == flag) {
+            return o->name;
+        }
+    }
+    return NULL;
+}
+
 static int set_value(struct weft_options *o, int flag, const char *value, struct weft_error *err)
 {
+    const char *allowed = "";
     uint64_t rate = 0;
     int rc = 0;
     switch (flag) {
     case FLAG_LABEL_RATE:
+        allowed = "1 to 1000";
+        _Static_assert(WEFT_LABELS_RATE_MAX == 1000, "what the message says");
         rc = weft_parse_u64(weft_str(value), WEFT_LABELS_RATE_MAX, &rate);
         o->label_rate = (unsigned)rate;
         rc = rc == 0 && rate == 0 ? -ERANGE : rc;
         break;
     case FLAG_CRD_RETRY:
+        allowed = "durations like 500ms, 30s, 5m";
         rc = weft_parse_duration(weft_str(value), &o->crd_retry_ns);
         break;
     case FLAG_LOG_FORMAT:
+        allowed = "logfmt, json";
         rc = weft_log_parse_format(value, &o->log_format);
         break;
-    case FLAG_LOG_LEVEL:
+    default:
+        allowed = "debug, info, warn, error";
         rc = weft_log_parse_level(value, &o->log_level);
         break;
-    default:
-        return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "unknown option or missing value");
     }
-    return rc < 0 ? weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "bad value '%s'", value) : 0;
+    return rc < 0 ? weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
+                                 "--%s: bad value \"%.80s\", allowed are %s", name_of(flag), value,
+                                 allowed)
+                  : 0;
+}
+
+/* What getopt_long refused; seen is the argument that it stopped at. */
+static int refuse(int flag, const char *seen, struct weft_error *err)
+{
+    const char *name = name_of(optopt);
+    if (flag == ':') {
+        return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "--%s needs a value", name);
+    }
+    if (name != NULL) {
+        return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "--%s takes no value", name);
+    }
+    if (optopt != 0) { /* a letter, perhaps one of several after a single dash */
+        return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "-%c: unknown option", optopt);
+    }
+    return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "%.80s: unknown option", seen);
+}
+
+static int take(struct weft_options *o, int flag, struct weft_error *err)
+{
+    const char **slot = text_slot(o, flag);
+    if (slot == NULL) {
+        return switch_flag(o, flag) ? 0 : set_value(o, flag, optarg, err);
+    }
+    *slot = optarg;
+    return optarg[0] != '\0'
+               ? 0
+               : weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "--%s needs a value", name_of(flag));
+}
+
+static int read_flags(int argc, char *const argv[], struct weft_options *o, struct weft_error *err)
+{
+    bool given[FLAG_COUNT - FLAG_FIRST] = {false};
+    int flag = 0;
+    optind = 0; /* also forgets what an earlier parse was in the middle of */
+    opterr = 0;
+    while ((flag = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+        if (flag < FLAG_FIRST) {
+            return refuse(flag, argv[optind - 1], err);
+        }
+        if (given[flag - FLAG_FIRST]) {
+            return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "--%s may be given 1 time",
+                                name_of(flag));
+        }
+        given[flag - FLAG_FIRST] = true;
+        const int rc = take(o, flag, err);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return optind == argc ? 0
+                          : weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "unexpected argument '%s'",
+                                         argv[optind]);
 }
 
 /* [subdomain]/ as the prefix of label keys. */
@@ -144,17 +217,45 @@ static bool prefix_valid(const char *prefix)
     return weft_dns_subdomain_valid(domain);
 }
 
+/* By name, or because both names lead to the same place. */
+static bool same_folder(const char *one, const char *other)
+{
+    struct stat a = {0};
+    struct stat b = {0};
+    if (strcmp(one, other) == 0) {
+        return true;
+    }
+    return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+static const char *check_output(const struct weft_options *o)
+{
+    if (o->against != NULL && o->output == NULL) {
+        return "--against needs --output";
+    }
+    if (o->nodes != NULL && o->output == NULL) {
+        return "--nodes needs --output";
+    }
+    if (o->nodes != NULL && o->kubeconfig != NULL) {
+        return "--nodes and --kubeconfig exclude each other";
+    }
+    if (o->dry_run && o->output != NULL) {
+        return "--dry-run writes nothing and --output writes files: give one of them";
+    }
+    if (o->against != NULL && same_folder(o->against, o->output)) {
+        return "--against and --output are the same folder: the state before would be overwritten";
+    }
+    return NULL;
+}
+
 static int check(const struct weft_options *o, struct weft_error *err)
 {
-    const char *wrong = NULL;
+    const char *wrong = check_output(o);
     if (o->config == NULL) {
         wrong = "--config FILE is missing";
-    } else if (o->against != NULL && o->output == NULL) {
-        wrong = "--against needs --output";
-    } else if (o->nodes != NULL && o->output == NULL) {
-        wrong = "--nodes needs --output";
-    } else if (o->nodes != NULL && o->kubeconfig != NULL) {
-        wrong = "--nodes and --kubeconfig exclude each other";
+    } else if (wrong != NULL) {
+        return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "%s", wrong);
     } else if (!prefix_valid(o->prefix)) {
         wrong = "--label-prefix must be a DNS subdomain and a slash";
     } else if (!weft_dns_label_valid(o->instance)) {
@@ -181,24 +282,9 @@ int weft_options_parse(int argc, char *const argv[], struct weft_options *ret_op
         .log_format = WEFT_LOG_LOGFMT,
         .log_level = WEFT_LOG_INFO,
     };
-    optind = 0; /* also forgets what an earlier parse was in the middle of */
-    opterr = 0;
-    int flag = 0;
-    while ((flag = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-        const char **slot = text_slot(&o, flag);
-        const char *seen = optind > 0 && optind <= argc ? argv[optind - 1] : "";
-        if (slot != NULL) {
-            *slot = optarg;
-        } else if (!switch_flag(&o, flag)) {
-            int rc = set_value(&o, flag, optarg != NULL ? optarg : "", err);
-            if (rc < 0) {
-                return weft_err_wrap(err, rc, "%s", seen);
-            }
-        }
-    }
-    if (optind < argc) {
-        return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "unexpected argument '%s'",
-                            argv[optind]);
+    const int read = read_flags(argc, argv, &o, err);
+    if (read < 0) {
+        return read;
     }
     if (!o.help && !o.version) {
         const int rc = check(&o, err);

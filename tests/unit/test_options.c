@@ -89,5 +89,57 @@ static void test_wrong(void)
         -EINVAL);
 }
 
+/* Every refusal names its option. */
+static void test_names(void)
+{
+    static const struct {
+        const char *args[4];
+        const char *message;
+    } wrong[] = {
+        {{"--config=c", "--log-level", "foo"},
+         "--log-level: bad value \"foo\", allowed are debug, info, warn, error"},
+        {{"--config=c", "--log-level="},
+         "--log-level: bad value \"\", allowed are debug, info, warn, error"},
+        {{"--config=c", "--log-format=xml"},
+         "--log-format: bad value \"xml\", allowed are logfmt, json"},
+        {{"--label-rate", "0"}, "--label-rate: bad value \"0\", allowed are 1 to 1000"},
+        {{"--crd-retry", "soon"},
+         "--crd-retry: bad value \"soon\", allowed are durations like 500ms, 30s, 5m"},
+        {{"--config"}, "--config needs a value"},
+        {{"--config="}, "--config needs a value"},
+        {{"--config=c", "--output", ""}, "--output needs a value"},
+        {{"--bogus"}, "--bogus: unknown option"},
+        {{"--config", "c", "--bogus", "d"}, "--bogus: unknown option"},
+        {{"-xy"}, "-x: unknown option"},
+        {{"--once=yes"}, "--once takes no value"},
+        {{"--config=c", "--config=d"}, "--config may be given 1 time"},
+        {{"--once", "--config=c", "--once"}, "--once may be given 1 time"},
+    };
+    struct weft_options o;
+    struct weft_error err;
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(wrong); i++) {
+        CHECK_INT(parse(wrong[i].args, &o, &err), -EINVAL);
+        CHECK_STR(err.message, wrong[i].message);
+    }
+}
+
+static void test_folders(void)
+{
+    struct weft_options o;
+    struct weft_error err;
+    CHECK_INT(PARSE(&o, &err, "--config", "c", "--dry-run", "--output", "o"), -EINVAL);
+    CHECK_CONTAINS(err.message, "--dry-run");
+    CHECK_CONTAINS(err.message, "--output");
+    /* one that is not there yet, then one that is under two names, then two folders */
+    CHECK_INT(PARSE(&o, &err, "--config", "c", "--output", "no/such", "--against", "no/such"),
+              -EINVAL);
+    CHECK_CONTAINS(err.message, "same folder");
+    CHECK_INT(PARSE(&o, &err, "--config", "c", "--output", "/tmp", "--against", "/proc/../tmp/."),
+              -EINVAL);
+    CHECK_CONTAINS(err.message, "same folder");
+    CHECK_INT(PARSE(&o, &err, "--config", "c", "--output", "/tmp", "--against", "/proc"), 0);
+    CHECK_INT(PARSE(&o, &err, "--config", "c", "--output", "no/such", "--against", "/tmp"), 0);
+}
+
 WEFT_SUITE(options, {"good", test_good}, {"pod namespace", test_pod_namespace},
-           {"wrong", test_wrong})
+           {"wrong", test_wrong}, {"names", test_names}, {"folders", test_folders})
