@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weft-device-plugin: advertises a machine's accelerators to the kubelet and hands them out in
  * well-connected sets. This file: the program's face to its user. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,9 +37,12 @@ int main(int argc, char **argv)
     (void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     struct weft_error err = {0};
     weft_auto(weft_options_done) struct weft_options options = {0};
-    if (weft_options_read(argc, argv, getenv, &options, &err) < 0) {
-        (void)fprintf(stderr, "weft-device-plugin: %s (--help tells more)\n", err.message);
-        return EXIT_USAGE;
+    const int rc = weft_options_read(argc, argv, getenv, &options, &err);
+    if (rc < 0) {
+        const bool usage_wrong = rc == -EINVAL;
+        (void)fprintf(stderr, "weft-device-plugin: %s%s\n", err.message,
+                      usage_wrong ? " (--help tells more)" : "");
+        return usage_wrong ? EXIT_USAGE : EXIT_FAILED;
     }
     if (options.help || options.version) {
         (void)fputs(options.help ? usage : "weft-device-plugin " WEFT_VERSION "\n", stdout);

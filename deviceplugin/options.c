@@ -204,7 +204,12 @@ static int read_file(const char *path, struct weft_options *options, struct weft
     weft_autofree char *text = NULL;
     size_t len = 0;
     const int rc = weft_file_read(path, WEFT_CONFIG_MAX, &text, &len, err);
-    return rc < 0 ? rc : weft_options_apply_file(text, len, path, options, err);
+    if (rc < 0) {
+        return rc;
+    }
+    /* what stands in a file is no wrong use of the command line */
+    const int applied = weft_options_apply_file(text, len, path, options, err);
+    return applied == -EINVAL ? -EBADMSG : applied;
 }
 
 /* Sets everything that has a value, all but the file. */

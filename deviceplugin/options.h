@@ -27,8 +27,8 @@ struct weft_options {
 };
 
 /* argv as main got it. env looks a variable up (getenv). The caller owns *ret_options' content
- * (weft_options_done). Errors: -EINVAL for wrong use, with a message for a person; -errno of the
- * file. */
+ * (weft_options_done). Errors: -EINVAL for wrong use, with a message for a person; -EBADMSG for a
+ * file that is not understood; -errno of the file; -ENOMEM. */
 int weft_options_read(int argc, char **argv, char *(*env)(const char *name),
                       struct weft_options *ret_options, struct weft_error *err)
     __attribute__((warn_unused_result));

@@ -448,8 +448,11 @@ static void wrong_use_is_explained(void)
     static const char bad[] =
         "apiVersion: weft.dev/v1alpha1\nkind: DevicePluginConfig\nmachina: x\n";
     CHECK_INT(weft_file_replace(file, bad, strlen(bad), 0600, NULL), 0);
-    CHECK_INT(run_plugin("--config", file, "--machine", PAIRS, said, sizeof(said)), 2);
+    /* a bad file is a failure, as in the other programs: the command line was right */
+    CHECK_INT(run_plugin("--config", file, "--machine", PAIRS, said, sizeof(said)), 1);
     CHECK_CONTAINS(said, "config.yaml:3: machina: unknown field");
+    CHECK_INT(run_plugin("--config", "/nonexistent", "--machine", PAIRS, said, sizeof(said)), 1);
+    CHECK_CONTAINS(said, "/nonexistent: No such file");
 }
 
 WEFT_SUITE(plugin_run, {"pods get bridged pairs", pods_get_bridged_pairs},
