@@ -43,12 +43,29 @@ static int curl_errno(CURLcode code, bool *ret_retryable)
     return -EIO;
 }
 
+/* libcurl was given bytes and cannot say where they are from; NULL: not from a file. */
+static const char *file_to_blame(const struct weft_kube_config *config, CURLcode code,
+                                 const char **ret_field)
+{
+    const bool cert = code == CURLE_SSL_CERTPROBLEM;
+    const bool ca = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
+    const char *file = cert ? config->cert.file : ca ? config->ca.file : NULL;
+    if (file != NULL) {
+        *ret_field = cert ? "client-certificate" : "certificate-authority";
+    }
+    return file;
+}
+
 static void report_curl(const struct weft_kube_call *call, CURLcode code, struct weft_error *err)
 {
     const char *text = call->curl_text[0] != '\0' ? call->curl_text : curl_easy_strerror(code);
+    const char *field = "";
+    const char *file = file_to_blame(call->client->config, code, &field);
     bool retryable = false;
     const int rc = curl_errno(code, &retryable);
-    (void)weft_err_set(err, rc, WEFT_ERR_CURL, "%s: %s", call->what, text);
+    (void)weft_err_set(err, rc, WEFT_ERR_CURL, "%s: %s%s%s%s%s%s", call->what, text,
+                       file != NULL ? " (" : "", field, file != NULL ? " " : "",
+                       file != NULL ? file : "", file != NULL ? ")" : "");
     err->domain_code = (int)code;
     err->retryable = retryable;
 }
