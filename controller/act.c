@@ -365,8 +365,7 @@ void weft_controller_act(struct weft_controller *c)
         return;
     }
     if (c->config->paused) {
-        weft_log(WEFT_LOG_INFO, "paused",
-                 WEFT_KV_I("HyperNode writes held", c->decision.plan.step_count));
+        weft_log(WEFT_LOG_INFO, "paused", WEFT_KV_I("writes_held", c->decision.plan.step_count));
         if (c->options->once) {
             weft_controller_stop(c, 1);
         }

@@ -151,6 +151,8 @@ int weft_controller_write_folder(const struct weft_options *options,
 void weft_controller_report(struct weft_controller *c);
 void weft_controller_say(struct weft_controller *c, bool warning, const char *reason,
                          const char *action, const char *note);
+/* The end of a word that count stands before: "" or "s". */
+const char *weft_controller_s(size_t count);
 void weft_controller_print_plan(const struct weft_controller *c);
 
 #endif

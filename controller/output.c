@@ -37,13 +37,15 @@ int weft_controller_write_folder(const struct weft_options *options,
     if (rc < 0) {
         return weft_err_wrap(err, rc, "--output %s", options->output);
     }
-    (void)printf(
-        "%s: %zu HyperNodes of %zu Nodes; %zu files written, %zu as they were, %zu removed\n",
-        options->output, decision->keep.set.count, decision->tree->node_count, state.written,
-        state.unchanged, state.removed);
+    const size_t hypernodes = decision->keep.set.count;
+    const size_t nodes = decision->tree->node_count;
+    (void)printf("%s: %zu HyperNode%s of %zu Node%s; %zu file%s written, %zu as %s, %zu removed\n",
+                 options->output, hypernodes, weft_controller_s(hypernodes), nodes,
+                 weft_controller_s(nodes), state.written, weft_controller_s(state.written),
+                 state.unchanged, state.unchanged == 1 ? "it was" : "they were", state.removed);
     if (options->against != NULL) {
-        (void)printf("%s: %zu steps from %s\n", options->output, decision->plan.step_count,
-                     options->against);
+        (void)printf("%s: %zu step%s from %s\n", options->output, decision->plan.step_count,
+                     weft_controller_s(decision->plan.step_count), options->against);
     }
     return 0;
 }

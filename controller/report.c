@@ -238,6 +238,11 @@ static size_t label_writes(const struct weft_controller *c)
     return count;
 }
 
+const char *weft_controller_s(size_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 void weft_controller_print_plan(const struct weft_controller *c)
 {
     const struct weft_plan *plan = &c->decision.plan;
@@ -247,7 +252,9 @@ void weft_controller_print_plan(const struct weft_controller *c)
         (void)printf("%-5zu %-8s %-4" PRId64 " %-8zu %s\n", i + 1, weft_step_kind_name(step->kind),
                      step->object.tier, step->object.member_count, step->object.name);
     }
-    (void)printf("%zu HyperNode writes, %zu Nodes to label, %zu HyperNodes in all\n",
-                 plan->step_count, c->config->outputs.labels ? label_writes(c) : 0,
-                 c->decision.keep.set.count);
+    const size_t labels = c->config->outputs.labels ? label_writes(c) : 0;
+    const size_t all = c->decision.keep.set.count;
+    (void)printf("%zu HyperNode write%s, %zu Node%s to label, %zu HyperNode%s in all\n",
+                 plan->step_count, weft_controller_s(plan->step_count), labels,
+                 weft_controller_s(labels), all, weft_controller_s(all));
 }
