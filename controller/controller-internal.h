@@ -71,6 +71,9 @@ struct weft_controller {
     bool stopping;
     struct weft_timer *deadline; /* of stopping, and of --once waiting for the Lease */
     bool forced;
+    char other_holder[WEFT_CONTROLLER_IDENTITY_MAX]; /* of the Lease, last seen; "" = none */
+    struct weft_error last_error;                    /* met at the API server; code 0 = none */
+    int64_t failing_since; /* monotonic; of a run that ends; 0 = the last list got through */
 
     /* pass.c: what to write */
     struct weft_debounce debounce;
@@ -119,6 +122,10 @@ bool weft_controller_may_write(const struct weft_controller *c);
 void weft_controller_stop(struct weft_controller *c, int exit_status);
 /* A write has been answered: goes on with stopping, if that waits for it. */
 void weft_controller_settled(struct weft_controller *c);
+
+/* The API server, or a way to it, failed. A run that is to end by itself is ended if no later try
+ * can do better, or if it has waited for long enough. */
+void weft_controller_met_error(struct weft_controller *c, const struct weft_error *error);
 
 /* Does this run only read? Then it needs no Lease. */
 bool weft_controller_reads_only(const struct weft_controller *c);

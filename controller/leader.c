@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who may write, and how writing ends: the Lease, and an orderly stop. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,8 @@
 
 /* a little more than one write may take */
 #define STOP_NS (6 * WEFT_NS_PER_S)
-/* a Lease whose holder died is free after 15 s and a look or two */
+/* A Lease whose holder died is free after 15 s and a look or two. An API server that restarts is
+ * back in that time as well. */
 #define ONCE_WAIT_NS (30 * WEFT_NS_PER_S)
 
 static const struct weft_kube_resource namespaces = {
@@ -32,6 +34,7 @@ static void on_acquired(void *data)
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
     struct weft_error err = {0};
     c->leading = true;
+    c->failing_since = 0;
     weft_timer_stop(c->deadline);
     weft_log(WEFT_LOG_INFO, "leading", WEFT_KV_S("identity", c->identity));
     weft_debounce_init(&c->debounce, c->config->debounce.quiet_ns, c->config->debounce.max_ns);
@@ -48,6 +51,9 @@ static void on_lost(void *data)
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
     c->leading = false;
     weft_log(WEFT_LOG_WARN, "not leading any more");
+    if (c->options->once && !c->stopping) {
+        weft_timer_start(c->deadline, ONCE_WAIT_NS, 0);
+    }
     if (c->apply != NULL) {
         weft_apply_stop(c->apply);
     }
@@ -58,6 +64,8 @@ static void on_holder(void *data, const char *holder)
 {
     struct weft_controller *c = data;
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
+    (void)snprintf(c->other_holder, sizeof(c->other_holder), "%s", holder);
+    c->last_error = (struct weft_error){0}; /* the server does answer */
     weft_log(WEFT_LOG_INFO, "another leads", WEFT_KV_S("holder", holder));
 }
 
@@ -112,6 +120,47 @@ static void on_error(void *data, const struct weft_error *error)
         getenv("KUBERNETES_SERVICE_HOST") == NULL) {
         create_namespace(c);
     }
+    weft_controller_met_error(c, error);
+}
+
+/* ---- a run that is to end by itself ---- */
+
+/* Will the same request fail in the same way until a person changes something? */
+static bool is_permanent(const struct weft_error *error)
+{
+    const bool denied =
+        error->domain == WEFT_ERR_HTTP && (error->domain_code == 401 || error->domain_code == 403);
+    return !error->retryable && (denied || error->domain == WEFT_ERR_CURL);
+}
+
+static void give_up(struct weft_controller *c)
+{
+    if (c->last_error.code != 0) {
+        weft_log(WEFT_LOG_ERROR, "the API server cannot be used",
+                 WEFT_KV_S("error", c->last_error.message));
+    } else if (c->other_holder[0] != '\0') {
+        weft_log(WEFT_LOG_ERROR, "the Lease was not free", WEFT_KV_S("holder", c->other_holder),
+                 WEFT_KV_S("hint", "a running controller already does what --once would do"));
+    } else {
+        weft_log(WEFT_LOG_ERROR, "the API server did not answer in time");
+    }
+    weft_controller_stop(c, 1);
+}
+
+void weft_controller_met_error(struct weft_controller *c, const struct weft_error *error)
+{
+    const bool ends = c->options->once || weft_controller_reads_only(c);
+    if (c->stopping || !ends || weft_controller_synced(c)) {
+        return; /* what the pass needs is there: a watch that fails now does not stop it */
+    }
+    const int64_t now = weft_controller_now();
+    c->last_error = *error;
+    c->failing_since = c->failing_since != 0 ? c->failing_since : now;
+    /* while it waits for the Lease, the deadline's timer ends it */
+    const bool waiting = !c->leading && !weft_controller_reads_only(c);
+    if (is_permanent(error) || (!waiting && now - c->failing_since >= ONCE_WAIT_NS)) {
+        give_up(c);
+    }
 }
 
 static void on_deadline(void *data)
@@ -119,9 +168,7 @@ static void on_deadline(void *data)
     struct weft_controller *c = data;
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
     if (!c->stopping) {
-        weft_log(WEFT_LOG_ERROR, "the Lease was not free",
-                 WEFT_KV_S("hint", "a running controller already does what --once would do"));
-        weft_controller_stop(c, 1);
+        give_up(c);
         return;
     }
     c->forced = true;

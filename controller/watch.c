@@ -17,10 +17,15 @@ static void no_memory(const char *what)
     weft_log(WEFT_LOG_ERROR, "out of memory", WEFT_KV_S("for", what));
 }
 
-static void log_error(const char *what, const struct weft_error *error, int64_t retry_ns)
+static void failed(struct weft_controller *c, const char *what, const struct weft_error *error,
+                   int64_t retry_ns)
 {
+    if (c->stopping) { /* why was said last */
+        return;
+    }
     weft_log(WEFT_LOG_WARN, "watch failed", WEFT_KV_S("resource", what),
              WEFT_KV_S("error", error->message), WEFT_KV_I("retry_ms", retry_ns / 1000000));
+    weft_controller_met_error(c, error);
 }
 
 /* ---- Nodes ---- */
@@ -62,6 +67,7 @@ static void nodes_on_synced(void *data)
     struct weft_controller *c = data;
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
     c->nodes_synced = true;
+    c->failing_since = 0;
     if (weft_view_nodes_listed(&c->nodes)) {
         weft_controller_changed(c, false);
     }
@@ -72,7 +78,7 @@ static void nodes_on_error(void *data, const struct weft_error *error, int64_t r
 {
     struct weft_controller *c = data;
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
-    log_error("nodes", error, retry_ns);
+    failed(c, "nodes", error, retry_ns);
 }
 
 /* ---- HyperNodes ---- */
@@ -139,6 +145,7 @@ static void hypernodes_on_synced(void *data)
     struct weft_controller *c = data;
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
     c->hypernodes_synced = true;
+    c->failing_since = 0;
     if (c->crd_missing) {
         c->crd_missing = false;
         weft_log(WEFT_LOG_INFO, "HyperNodes are served now");
@@ -176,7 +183,7 @@ static void hypernodes_on_error(void *data, const struct weft_error *error, int6
         crd_missing(c, retry_ns);
         return;
     }
-    log_error("hypernodes", error, retry_ns);
+    failed(c, "hypernodes", error, retry_ns);
 }
 
 /* ---- both ---- */

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weft-controller as a program: what its last line and its exit status say when the API server
+ * cannot be used, or the command line. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "pkg/base/file.h"
+#include "pkg/base/mem.h"
+#include "tests/unit/proc.h"
+#include "tests/unit/unit.h"
+
+#define DENIAL "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+enum { ARGS_MAX = 8 };
+
+struct bench {
+    char dir[200], config[256], kubeconfig[256];
+    int listener, port;
+};
+
+static void put(const char *path, const char *text)
+{
+    CHECK_INT(weft_file_replace(path, text, strlen(text), 0600, NULL), 0);
+}
+
+static void up(struct bench *b)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(any);
+    (void)snprintf(b->dir, sizeof(b->dir), "%s", weft_test_dir());
+    (void)snprintf(b->config, sizeof(b->config), "%s/c.yaml", b->dir);
+    (void)snprintf(b->kubeconfig, sizeof(b->kubeconfig), "%s/kc", b->dir);
+    put(b->config, "apiVersion: weft.dev/v1alpha1\nkind: ControllerConfig\n"
+                   "sources:\n- labels: {preset: aws}\n");
+    b->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_INT(bind(b->listener, (struct sockaddr *)&any, sizeof(any)), 0);
+    CHECK_INT(listen(b->listener, 8), 0);
+    CHECK_INT(getsockname(b->listener, (struct sockaddr *)&any, &len), 0);
+    b->port = ntohs(any.sin_port);
+}
+
+static void put_kubeconfig(const struct bench *b, const char *scheme, const char *more)
+{
+    char text[1024];
+    (void)snprintf(text, sizeof(text),
+                   "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+                   "contexts: [{name: c, context: {cluster: k, user: u}}]\n"
+                   "clusters: [{name: k, cluster: {server: \"%s://127.0.0.1:%d\"%s}}]\n"
+                   "users: [{name: u, user: {token: abc}}]\n",
+                   scheme, b->port, more);
+    put(b->kubeconfig, text);
+}
+
+static bool begin(struct proc *p, const char *const *args)
+{
+    char program[512];
+    const char *argv[ARGS_MAX + 2] = {program};
+    (void)snprintf(program, sizeof(program), "%s", proc_path("bin/weft-controller"));
+    for (size_t i = 0; i < ARGS_MAX && args[i] != NULL; i++) {
+        argv[i + 1] = args[i];
+    }
+    return proc_start(p, argv);
+}
+
+#define BEGIN(p, ...) begin(p, (const char *const[]){__VA_ARGS__, NULL})
+
+/* Answers one request: who asks is not known. */
+static void deny(const struct bench *b)
+{
+    struct pollfd wait = {.fd = b->listener, .events = POLLIN};
+    char request[4096];
+    if (poll(&wait, 1, 5000) == 1) {
+        const int fd = accept4(b->listener, NULL, NULL, SOCK_CLOEXEC);
+        CHECK(recv(fd, request, sizeof(request), 0) > 0);
+        CHECK_INT(send(fd, DENIAL, strlen(DENIAL), MSG_NOSIGNAL), (int)strlen(DENIAL));
+        (void)close(fd);
+    }
+}
+
+static const char *last_line(struct proc *p)
+{
+    (void)proc_says(p, "no such text", 5000); /* to the end of its output */
+    char *end = p->text != NULL ? p->text + strlen(p->text) : NULL;
+    if (end == NULL || end == p->text) {
+        return "";
+    }
+    end[-1] = '\0';
+    const char *line = strrchr(p->text, '\n');
+    return line != NULL ? line + 1 : p->text;
+}
+
+static void a_denial_ends_once_and_is_told(void)
+{
+    struct bench b;
+    struct proc p;
+    up(&b);
+    put_kubeconfig(&b, "http", "");
+    if (BEGIN(&p, "--config", b.config, "--kubeconfig", b.kubeconfig, "--once")) {
+        deny(&b);
+        const char *line = last_line(&p);
+        CHECK_CONTAINS(line, "the API server cannot be used");
+        CHECK_CONTAINS(line, "leases/weft-controller: 401");
+        CHECK_INT(proc_end(&p, 0, 3000), 1);
+    }
+    (void)close(b.listener);
+}
+
+static void a_ca_file_without_certificate_is_named(void)
+{
+    static const char *const modes[] = {"--once", "--dry-run"};
+    struct bench b;
+    char ca[256], more[400];
+    up(&b);
+    (void)snprintf(ca, sizeof(ca), "%s/ca.pem", b.dir);
+    put(ca, "no certificate\n");
+    (void)snprintf(more, sizeof(more), ", certificate-authority: \"%s\"", ca);
+    put_kubeconfig(&b, "https", more);
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(modes); i++) {
+        struct proc p;
+        if (BEGIN(&p, "--config", b.config, "--kubeconfig", b.kubeconfig, modes[i])) {
+            const char *line = last_line(&p);
+            CHECK_CONTAINS(line, "the API server cannot be used");
+            CHECK_CONTAINS(line, "certificate-authority");
+            CHECK_CONTAINS(line, "/ca.pem)");
+            CHECK_INT(proc_end(&p, 0, 3000), 1);
+        }
+    }
+    (void)close(b.listener);
+}
+
+static void wrong_use_is_no_failure(void)
+{
+    struct bench b;
+    struct proc p;
+    up(&b);
+    if (BEGIN(&p, "--config", b.config, "--output", b.dir, "--against", b.dir)) {
+        (void)last_line(&p);
+        CHECK_CONTAINS(p.text, "would be overwritten");
+        CHECK_INT(proc_end(&p, 0, 3000), 2);
+    }
+    if (BEGIN(&p, "--config", "/nonexistent", "--once")) {
+        CHECK_CONTAINS(last_line(&p), "/nonexistent: No such file");
+        CHECK_INT(proc_end(&p, 0, 3000), 1);
+    }
+    (void)close(b.listener);
+}
+
+WEFT_SUITE(controller_run, {"a denial ends --once and is told", a_denial_ends_once_and_is_told},
+           {"a CA file without certificate is named", a_ca_file_without_certificate_is_named},
+           {"wrong use is no failure", wrong_use_is_no_failure})
