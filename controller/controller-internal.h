@@ -73,6 +73,7 @@ struct weft_controller {
     bool forced;
     char other_holder[WEFT_CONTROLLER_IDENTITY_MAX]; /* of the Lease, last seen; "" = none */
     struct weft_error last_error;                    /* met at the API server; code 0 = none */
+    int64_t last_error_at;                           /* monotonic */
     int64_t failing_since; /* monotonic; of a run that ends; 0 = the last list got through */
 
     /* pass.c: what to write */

@@ -23,6 +23,9 @@
  * back in that time as well. */
 #define ONCE_WAIT_NS (30 * WEFT_NS_PER_S)
 
+/* more than lies between two looks at the Lease: 2.4 s, and 4 s for an answer */
+#define LOOK_MAX_NS (8 * WEFT_NS_PER_S)
+
 static const struct weft_kube_resource namespaces = {
     .group = "", .version = "v1", .plural = "namespaces"};
 
@@ -135,7 +138,10 @@ static bool is_permanent(const struct weft_error *error)
 
 static void give_up(struct weft_controller *c)
 {
-    if (c->last_error.code != 0) {
+    /* an error of long ago, with looks at the other's Lease since then, is over */
+    const bool over =
+        c->other_holder[0] != '\0' && weft_controller_now() - c->last_error_at > LOOK_MAX_NS;
+    if (c->last_error.code != 0 && !over) {
         weft_log(WEFT_LOG_ERROR, "the API server cannot be used",
                  WEFT_KV_S("error", c->last_error.message));
     } else if (c->other_holder[0] != '\0') {
@@ -155,6 +161,7 @@ void weft_controller_met_error(struct weft_controller *c, const struct weft_erro
     }
     const int64_t now = weft_controller_now();
     c->last_error = *error;
+    c->last_error_at = now;
     c->failing_since = c->failing_since != 0 ? c->failing_since : now;
     /* while it waits for the Lease, the deadline's timer ends it */
     const bool waiting = !c->leading && !weft_controller_reads_only(c);
