@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "controller/forest.h"
@@ -147,6 +148,61 @@ static void note_sources(const struct weft_decide_input *in, const struct weft_m
     }
 }
 
+/* ---- levels that sources miss ---- */
+
+/* Does the configuration let a source place Nodes on that tier? A level that nobody declares any
+ * more is no missing evidence, its padding is meant. How deep a fabric is, only its dump tells. */
+static bool can_be_known(const struct weft_config *config, const char *tier)
+{
+    for (size_t s = 0; s < config->source_count; s++) {
+        const struct weft_config_source *source = &config->sources[s];
+        if (source->kind != WEFT_SOURCE_LABELS) {
+            return true;
+        }
+        for (size_t l = 0; l < source->levels.count; l++) {
+            if (strcmp(source->levels.items[l].tier, tier) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static const struct weft_tree_tier *find_tier(const struct weft_tree *tree, const char *name)
+{
+    for (size_t t = 0; t < tree->tier_count; t++) {
+        if (strcmp(tree->tiers[t].name, name) == 0) {
+            return &tree->tiers[t];
+        }
+    }
+    return NULL;
+}
+
+static int compare_names(const void *key, const void *item)
+{
+    return strcmp(key, *(const char *const *)item);
+}
+
+static void note_gaps(const struct weft_decide_input *in, const struct weft_tree *tree,
+                      struct weft_keep_node *flags)
+{
+    const struct weft_names *plan = &in->config->tiers;
+    for (size_t t = 0; t < plan->count && t < WEFT_LAYOUT_TIERS_MAX; t++) {
+        if (!can_be_known(in->config, plan->items[t])) {
+            continue;
+        }
+        const struct weft_tree_tier *tier = find_tier(tree, plan->items[t]);
+        for (size_t i = 0; i < in->node_count && tree->node_count > 0; i++) {
+            char *const *at = bsearch(flags[i].name, tree->nodes, tree->node_count,
+                                      sizeof(*tree->nodes), compare_names);
+            if (at != NULL &&
+                (tier == NULL || tier->node_group[at - tree->nodes] == WEFT_TREE_NONE)) {
+                flags[i].gaps |= UINT32_C(1) << t;
+            }
+        }
+    }
+}
+
 static int build_tree(const struct weft_decide_input *in, struct weft_keep_node *flags,
                       struct weft_decision *decision, struct weft_error *err)
 {
@@ -180,6 +236,7 @@ static int build_tree(const struct weft_decide_input *in, struct weft_keep_node 
         return rc;
     }
     note_sources(in, by_node, flags);
+    note_gaps(in, decision->tree, flags);
     return 0;
 }
 

@@ -10,12 +10,14 @@
 #include <string.h>
 
 #include "controller/forest.h"
+#include "controller/keep-internal.h"
 #include "pkg/base/map.h"
 #include "pkg/base/str.h"
 
 enum { MISSING_MAX = 200000, TALLIES = WEFT_KEEP_SOURCES_MAX + 1 };
 
-enum verdict { STAYS, JOINS, MOVES, LOST, ABSENT, LEAVES };
+/* IN_PART: what is left of the node's evidence agrees with its last place */
+enum verdict { STAYS, JOINS, MOVES, LOST, IN_PART, ABSENT, LEAVES };
 
 struct missing {
     int64_t since;
@@ -116,7 +118,15 @@ static enum verdict judge_node(const struct judge *j, const struct weft_keep_nod
     if (!after) {
         return LOST;
     }
-    return has_moved(j, node->name) ? MOVES : STAYS;
+    if (!has_moved(j, node->name)) {
+        return STAYS;
+    }
+    return weft_keep_gap_holds(j->live, j->wanted, node->name, node->gaps) ? IN_PART : MOVES;
+}
+
+static bool is_lost(enum verdict v)
+{
+    return v == LOST || v == IN_PART;
 }
 
 static void judge_all(const struct judge *j)
@@ -127,8 +137,8 @@ static void judge_all(const struct judge *j)
         j->verdicts[i] = v;
         tally->joined += v == JOINS;
         tally->moved += v == MOVES;
-        tally->lost += v == LOST;
-        tally->placed += v == STAYS || v == MOVES || v == LOST;
+        tally->lost += is_lost(v);
+        tally->placed += v == STAYS || v == MOVES || is_lost(v);
     }
 }
 
@@ -170,7 +180,7 @@ static int hash_held(const struct judge *j)
     }
     size_t count = 0;
     for (size_t i = 0; i < j->count; i++) {
-        const bool change = j->verdicts[i] == MOVES || j->verdicts[i] == LOST;
+        const bool change = j->verdicts[i] == MOVES || is_lost(j->verdicts[i]);
         if (change && j->result->tallies[tally_of(&j->nodes[i])].held) {
             names[count++] = j->nodes[i].name;
         }
@@ -304,36 +314,6 @@ static bool fits(const struct judge *j, const struct weft_hypernode *object)
     return true;
 }
 
-static bool tiers_agree(const struct weft_hypernode_set *live,
-                        const struct weft_hypernode_set *wanted, const char *instance)
-{
-    const char *names[WEFT_FOREST_TIERS_MAX + 1] = {0};
-    int64_t top = 0;
-    for (size_t i = 0; i < wanted->count; i++) {
-        const struct weft_hypernode *hn = &wanted->items[i];
-        if (hn->tier >= 0 && hn->tier <= WEFT_FOREST_TIERS_MAX) {
-            names[hn->tier] = hn->tier_name;
-            top = hn->tier > top ? hn->tier : top;
-        }
-    }
-    for (size_t i = 0; i < live->count && top > 0; i++) {
-        const struct weft_hypernode *hn = &live->items[i];
-        if (!weft_hypernode_is_ours(hn, instance)) {
-            continue;
-        }
-        if (hn->tier < 1 || hn->tier > top) {
-            return false;
-        }
-        const char *name = names[hn->tier] != NULL ? names[hn->tier] : "";
-        const char *live_name = hn->tier_name != NULL ? hn->tier_name : "";
-        /* a server that drops tierName tells nothing */
-        if (name[0] != '\0' && live_name[0] != '\0' && strcmp(name, live_name) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Puts the node back into its chain of live. pin: the chain's objects get their old parents too;
  * else an object that is still wanted stays where it now belongs and only takes the node in. */
 static int put_back(const struct judge *j, const char *node, bool pin)
@@ -374,9 +354,12 @@ static void count_kept(const struct judge *j, const char *node)
     result->kept++;
 }
 
-/* One lost node that no brake holds: does it keep its place? */
-static int settle_lost(const struct judge *j, const struct weft_keep_node *node, bool accepted)
+/* One lost node that no brake holds: does it keep its place? If not and it was lost in part, its
+ * padded chain is wanted already. */
+static int settle_lost(const struct judge *j, size_t at, bool accepted)
 {
+    const struct weft_keep_node *node = &j->nodes[at];
+    const bool in_part = j->verdicts[at] == IN_PART;
     struct missing *entry = NULL;
     if (node->selected && !accepted) {
         int rc = note_missing(j->keep, node->name, j->options->now, &entry);
@@ -385,7 +368,8 @@ static int settle_lost(const struct judge *j, const struct weft_keep_node *node,
         }
         if (!expired(j, entry)) {
             count_kept(j, node->name);
-            return put_back(j, node->name, false);
+            return in_part ? weft_keep_put_back_part(j->live, j->wanted, node->name, node->gaps)
+                           : put_back(j, node->name, false);
         }
     }
     j->result->dropped++;
@@ -397,7 +381,7 @@ static int settle(const struct judge *j)
 {
     for (size_t i = 0; i < j->count; i++) {
         const enum verdict v = j->verdicts[i];
-        if ((v == MOVES || v == LOST) && j->result->tallies[tally_of(&j->nodes[i])].held) {
+        if ((v == MOVES || is_lost(v)) && j->result->tallies[tally_of(&j->nodes[i])].held) {
             int rc = put_back(j, j->nodes[i].name, true);
             if (rc < 0) {
                 return rc;
@@ -406,8 +390,8 @@ static int settle(const struct judge *j)
     }
     for (size_t i = 0; i < j->count; i++) {
         const struct weft_keep_tally *tally = &j->result->tallies[tally_of(&j->nodes[i])];
-        if (j->verdicts[i] == LOST && !tally->held) {
-            int rc = settle_lost(j, &j->nodes[i], tally->accepted);
+        if (is_lost(j->verdicts[i]) && !tally->held) {
+            int rc = settle_lost(j, i, tally->accepted);
             if (rc < 0) {
                 return rc;
             }
@@ -447,7 +431,7 @@ static int decide(struct judge *j, const struct weft_hypernode_set *live,
     }
     release_accepted(j);
     j->keep->pass++;
-    if (j->result->refused && !tiers_agree(live, wanted, j->options->instance)) {
+    if (j->result->refused && !weft_keep_tiers_agree(live, wanted, j->options->instance)) {
         j->result->frozen = true;
         rc = copy_ours(live, j->options->instance, &j->result->set);
         return rc < 0 ? weft_err_errno(err, -rc, "HyperNodes") : 0;

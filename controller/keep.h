@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keeps Nodes where they are while there is doubt. A Node that exists and that no source places any
- * more keeps its last place, read from the HyperNodes that exist; a change that is too large to be
- * believed is held back (brakes) until it is accepted by its hash. Joins always go on.
+ * more keeps its last place, read from the HyperNodes that exist; so does one of which the sources
+ * only miss levels, as long as what they say agrees with that place. A change that is too large to
+ * be believed is held back (brakes) until it is accepted by its hash. Joins always go on.
  *
  * It compares two sets and returns a third: no I/O, no clock of its own. What it remembers between
  * passes is only for how long a Node has been missing; losing that memory makes it keep longer,
@@ -30,6 +31,7 @@ struct weft_keep_node {
     bool selected;    /* takes part (nodeSelector) */
     bool excluded;    /* carries the exclude label: leaves at once, counts nowhere */
     bool fresh;       /* a new Node under an old name: has no last place */
+    uint32_t gaps;    /* bit n: a source could place it on tier n + 1 and none does (padding) */
     size_t source;    /* rank of the source that places it, or last did; or WEFT_KEEP_NO_SOURCE */
 };
 
@@ -58,7 +60,7 @@ struct weft_keep_tally {
     size_t placed; /* existing Nodes with a place before */
     size_t joined;
     size_t moved;
-    size_t lost;    /* no place now: unknown to the sources or no longer selected */
+    size_t lost;    /* no place now: unknown to the sources, also on one tier, or not selected */
     bool held;      /* moves and losses are held back… */
     bool accepted;  /* …or would be, but were accepted */
     bool lost_trip; /* which brake it was */
@@ -72,8 +74,8 @@ struct weft_keep_result {
     bool refused;                  /* some source is held */
     char hash[WEFT_KEEP_HASH_MAX]; /* names the refused (or accepted) change; "" if none */
     bool frozen;    /* refused, and the tiers changed too: nothing at all is changed */
-    size_t kept;    /* Nodes that keep their place although no source places them */
-    size_t dropped; /* Nodes that lost their place in this pass (excluded ones apart) */
+    size_t kept;    /* Nodes that keep their place although no source places them, or all of them */
+    size_t dropped; /* Nodes that lost their place, or a tier of it, now (excluded ones apart) */
     /* names of the kept, the first few, borrowed from the nodes */
     const char *kept_names[8];
     int64_t due; /* monotonic time at which a kept Node may be forgotten; INT64_MAX: never */

@@ -183,7 +183,8 @@ static void say_kept(struct weft_controller *c)
     if (keep->kept > 0) {
         char full[NOTE_MAX + 128];
         (void)snprintf(full, sizeof(full),
-                       "No source places these Nodes now; they keep their last place: %s%s (%zu)",
+                       "No source places these Nodes now, or not on every tier; they keep their "
+                       "last place: %s%s (%zu)",
                        note, keep->kept > shown ? " …" : "", keep->kept);
         weft_controller_say(c, true, "LastPlaceKept", "KeepPlace", full);
     } else {

@@ -119,6 +119,28 @@ func TestControllerOneChange(t *testing.T) {
 	if got := names(writes); !slices.Equal(got, []string{"update " + leaf}) {
 		t.Errorf("a node came to %s: %q", leaf, got)
 	}
+
+	// A label of three becomes empty, another node's is removed: no evidence, so no write. What the
+	// fleet must look like stays as it was.
+	mark := f.cp.Audit.Mark(t)
+	patch(t, f.cp, "gpu-010", map[string]any{"metadata": map[string]any{"labels": map[string]any{awsKeys[0]: ""}}})
+	patch(t, f.cp, "gpu-011", map[string]any{"metadata": map[string]any{"labels": map[string]any{awsKeys[1]: nil}}})
+	bed.Hold(t, 3*time.Second, "nothing but events", func() error {
+		if events := f.cp.Audit.Since(t, mark, bed.HyperNodeWrites(bed.ControllerUser)); len(events) > 0 {
+			return fmt.Errorf("%v", events)
+		}
+		return f.right(t)
+	})
+	// The spine that is left of gpu-010 becomes another one, and that is evidence.
+	from, to = f.holder(t, "gpu-010", 1), f.holder(t, "gpu-060", 2)
+	patch(t, f.cp, "gpu-010", map[string]any{"metadata": map[string]any{"labels": map[string]any{
+		awsKeys[1]: awsPlace(7)[awsKeys[1]], awsKeys[2]: awsPlace(7)[awsKeys[2]]}}})
+	bed.Poll(t, 15*time.Second, "the move to another spine", func() error {
+		if now := f.holder(t, "gpu-010", 2); now != to || f.holder(t, "gpu-010", 1) == from {
+			return fmt.Errorf("gpu-010 is in %s, its labels say %s", now, to)
+		}
+		return nil
+	})
 }
 
 func names(events []bed.Event) []string {

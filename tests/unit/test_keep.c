@@ -293,6 +293,133 @@ static void test_changed_tiers_freeze(void)
     teardown(&b);
 }
 
+static void set_identity(struct weft_hypernode *object, const char *identity)
+{
+    weft_free(object->identity);
+    object->identity = weft_strdup(identity);
+}
+
+/* Decides with the last lacking of n0 and n1 without the tiers of gaps; compares set and kept.
+ * Wanted objects "pad…" are padding. */
+static void expect_gap(uint32_t gaps, const char *live, const char *wanted, const char *result,
+                       size_t lacking)
+{
+    struct bench b;
+    setup(&b, 4, live, wanted);
+    for (size_t i = 0; i < b.wanted.count; i++) {
+        if (strncmp(b.wanted.items[i].name, "pad", 3) == 0) {
+            set_identity(&b.wanted.items[i], "copy-of-other:t=1");
+        }
+    }
+    for (size_t i = 2 - lacking; i < 2; i++) {
+        b.nodes[i].gaps = gaps;
+    }
+    CHECK_INT(decide(&b), 0);
+    CHECK_SET(&b.result.set, result);
+    CHECK_INT(b.result.kept, strcmp(wanted, result) != 0 ? lacking : 0);
+    CHECK(!b.result.refused);
+    teardown(&b);
+}
+
+#define PAIRS "a 1 n0 n1\nb 1 n2 n3\ns 2 a\nu 2 b\nx 3 s u\n"
+
+/* n1's leaf is not known any more: pad is a copy of the spine. */
+static void test_gap_keeps_the_place(void)
+{
+    expect_gap(1, PAIRS, "a 1 n0\nb 1 n2 n3\npad 1 n1\ns 2 a pad\nu 2 b\nx 3 s u\n", PAIRS, 1);
+    /* both lower tiers */
+    expect_gap(3, PAIRS, "a 1 n0\nb 1 n2 n3\npad 1 n1\npad2 2 pad\ns 2 a\nu 2 b\nx 3 pad2 s u\n",
+               PAIRS, 1);
+    /* the top, with all that is below s: groups of switches are the same ones without it */
+    expect_gap(4, PAIRS, "a 1 n0 n1\nb 1 n2 n3\ns 2 a\nu 2 b\nx 3 u\npad 3 s\n", PAIRS, 2);
+    /* no other Node is left in its group */
+    const char *alone = "a 1 n1\nb 1 n0 n2 n3\ns 2 a b\n";
+    expect_gap(1, alone, "b 1 n0 n2 n3\npad 1 n1\ns 2 b pad\n", alone, 1);
+    /* the same without a gap is a move */
+    expect_gap(0, alone, "b 1 n0 n2 n3\npad 1 n1\ns 2 b pad\n",
+               "b 1 n0 n2 n3\npad 1 n1\ns 2 b pad\n", 0);
+}
+
+/* What is known speaks for another place: it moves, with padding for what is not known. */
+static void test_gap_and_evidence_elsewhere(void)
+{
+    const char *wanted = "a 1 n0\nb 1 n2 n3\npad 1 n1\ns 2 a\nu 2 b pad\nx 3 s u\n";
+    expect_gap(1, PAIRS, wanted, wanted, 1);
+    /* n1 is still under s, but its group went below u */
+    wanted = "a 1 n0\nb 1 n2 n3\npad 1 n1\ns 2 pad\nu 2 a b\nx 3 s u\n";
+    expect_gap(1, PAIRS, wanted, wanted, 1);
+    /* its leaf is another one, its spine unknown */
+    wanted = "a 1 n0\nb 1 n1 n2 n3\ns 2 a\nu 2 b\nx 3 s u\n";
+    expect_gap(2, PAIRS, wanted, wanted, 1);
+}
+
+/* It went below u with its group, and u is what is known of it: it follows. */
+static void test_gap_follows_its_group(void)
+{
+    expect_gap(1, PAIRS, "a 1 n0\nb 1 n2 n3\npad 1 n1\nu 2 a b pad\nx 3 u\n",
+               "a 1 n0 n1\nb 1 n2 n3\nu 2 a b\nx 3 u\n", 1);
+}
+
+/* Its last place on the missing tier was padding itself: nothing to hold on to. */
+static void test_gap_where_padding_was(void)
+{
+    static const char *const identities[] = {"copy-of-t2:t2=s", "node:n1", "t2=s/t1=a"};
+    const char *wanted = "b 1 n0 n2 n3\npad 1 n1\ns 2 b pad\n";
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(identities); i++) {
+        struct bench b;
+        setup(&b, 4, "old 1 n1\nb 1 n0 n2 n3\ns 2 b old\n", wanted);
+        const size_t old = (size_t)(weft_hypernode_set_get(&b.live, "old") - b.live.items);
+        set_identity(&b.live.items[old], identities[i]);
+        b.nodes[1].gaps = 1;
+        CHECK_INT(decide(&b), 0);
+        CHECK_SET(&b.result.set, i < 2 ? wanted : "b 1 n0 n2 n3\nold 1 n1\ns 2 b old\n");
+        teardown(&b);
+    }
+}
+
+/* Three of ten lose a level: the brake counts them as lost; accepted, they are padded. */
+static void test_gap_brake(void)
+{
+    struct bench b;
+    const char *wanted = "a 1 n3 n4 n5 n6 n7 n8 n9\npad 1 n0 n1 n2\ns 2 a pad\n";
+    setup(&b, 10, "a 1 " TEN "\ns 2 a\n", wanted);
+    for (size_t i = 0; i < 3; i++) {
+        b.nodes[i].gaps = 1;
+    }
+    CHECK_INT(decide(&b), 0);
+    CHECK(b.result.tallies[0].lost_trip);
+    CHECK(!b.result.tallies[0].moved_trip);
+    CHECK_SET(&b.result.set, "a 1 " TEN "\ns 2 a\n");
+    char hash[WEFT_KEEP_HASH_MAX];
+    (void)snprintf(hash, sizeof(hash), "%s", b.result.hash);
+    b.options.accepted = hash;
+    CHECK_INT(decide(&b), 0);
+    CHECK_SET(&b.result.set, wanted);
+    teardown(&b);
+}
+
+/* forgetAfter ends it as it does for a Node of which nothing is known; a fresh Node has no past. */
+static void test_gap_ends(void)
+{
+    struct bench b;
+    const char *wanted = "a 1 n0\npad 1 n1\ns 2 a pad\n";
+    setup(&b, 2, "a 1 n0 n1\ns 2 a\n", wanted);
+    b.nodes[1].gaps = 1;
+    b.options.forget_after = 0;
+    b.options.snapshots = 1;
+    CHECK_INT(decide(&b), 0);
+    CHECK_SET(&b.result.set, "a 1 n0 n1\ns 2 a\n");
+    CHECK_INT(b.result.due, b.options.now + b.options.period);
+    b.options.now += b.options.period;
+    CHECK_INT(decide(&b), 0);
+    CHECK_SET(&b.result.set, wanted);
+    b.options.forget_after = WEFT_KEEP_NEVER;
+    b.nodes[1].fresh = true;
+    CHECK_INT(decide(&b), 0);
+    CHECK_SET(&b.result.set, wanted);
+    teardown(&b);
+}
+
 static void test_without_memory(void)
 {
     struct bench b;
@@ -324,4 +451,8 @@ WEFT_SUITE(keep, {"first install", test_first_install},
            {"interrupted creation is no move", test_interrupted_creation_is_no_move},
            {"forgetting", test_forgetting}, {"forgetting starts over", test_forgetting_starts_over},
            {"changed tiers freeze", test_changed_tiers_freeze},
-           {"without memory", test_without_memory})
+           {"gap keeps the place", test_gap_keeps_the_place},
+           {"gap and evidence elsewhere", test_gap_and_evidence_elsewhere},
+           {"gap follows its group", test_gap_follows_its_group},
+           {"gap where padding was", test_gap_where_padding_was}, {"gap and brake", test_gap_brake},
+           {"gap ends", test_gap_ends}, {"without memory", test_without_memory})
