@@ -34,7 +34,7 @@ static void up(struct bench *b)
     socklen_t len = sizeof(any);
     (void)snprintf(b->dir, sizeof(b->dir), "%s", weft_test_dir());
     (void)snprintf(b->config, sizeof(b->config), "%s/c.yaml", b->dir);
-    (void)snprintf(b->kubeconfig, sizeof(b->kubeconfig), "%s/kc", b->dir);
+    (void)snprintf(b->kubeconfig, sizeof(b->kubeconfig), "%s/controller-kc", b->dir);
     put(b->config, "apiVersion: weft.dev/v1alpha1\nkind: ControllerConfig\n"
                    "sources:\n- labels: {preset: aws}\n");
     b->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
