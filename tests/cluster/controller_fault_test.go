@@ -246,6 +246,13 @@ func TestControllerBrakes(t *testing.T) {
 	})
 	f.add(t, "gpu-new", awsPlace(3))
 	bed.Poll(t, 15*time.Second, "the new node's place", func() error { return placed(f.cp.HyperNodes(t), "gpu-new") })
+	bed.Poll(t, 15*time.Second, "the new node's labels", func() error {
+		node, err := f.cp.Client.CoreV1().Nodes().Get(bed.Context(t), "gpu-new", metav1.GetOptions{})
+		if err == nil && node.Labels["weft.dev/tier-1"] == "" {
+			err = fmt.Errorf("it has none")
+		}
+		return err
+	})
 	f.still(t, 3*time.Second, bed.ControllerUser)
 	after, err := forestOf(f.cp.HyperNodes(t), len(f.keys))
 	if err != nil {

@@ -35,8 +35,9 @@ type Event struct {
 	Response struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
-	Body json.RawMessage `json:"requestObject"`
-	Time time.Time       `json:"stageTimestamp"`
+	Body     json.RawMessage `json:"requestObject"`
+	Received time.Time       `json:"requestReceivedTimestamp"`
+	Time     time.Time       `json:"stageTimestamp"`
 }
 
 // Name is the object's name; that of a POST is in its body.
