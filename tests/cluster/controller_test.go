@@ -136,11 +136,24 @@ func TestControllerOneChange(t *testing.T) {
 	patch(t, f.cp, "gpu-010", map[string]any{"metadata": map[string]any{"labels": map[string]any{
 		awsKeys[1]: awsPlace(7)[awsKeys[1]], awsKeys[2]: awsPlace(7)[awsKeys[2]]}}})
 	bed.Poll(t, 15*time.Second, "the move to another spine", func() error {
-		if now := f.holder(t, "gpu-010", 2); now != to || f.holder(t, "gpu-010", 1) == from {
-			return fmt.Errorf("gpu-010 is in %s, its labels say %s", now, to)
+		all := f.cp.HyperNodes(t) // between release and claim the node is in none
+		leaf := listing(all, bed.Member{Type: "Node", Name: "gpu-010"})
+		spine := listing(all, bed.Member{Type: "HyperNode", Name: leaf})
+		if leaf == "" || leaf == from || spine != to {
+			return fmt.Errorf("gpu-010 is in %q under %q, its labels say %s", leaf, spine, to)
 		}
 		return nil
 	})
+}
+
+// listing is the HyperNode that lists the member, "" if there is none.
+func listing(all map[string]bed.HyperNode, member bed.Member) string {
+	for name, hn := range all {
+		if slices.Contains(hn.Members, member) {
+			return name
+		}
+	}
+	return ""
 }
 
 func names(events []bed.Event) []string {
