@@ -5,7 +5,7 @@ import re
 import sys
 
 # a folder of pkg may include itself and folders of a lower rank
-RANKS = [["base"], ["json"], ["yaml", "pb", "loop"], ["rpc", "kube"], ["kubelet", "machine", "fabric"],
+RANKS = [["base"], ["json"], ["yaml", "xml", "pb", "loop"], ["rpc", "kube", "http"], ["kubelet", "machine", "fabric"],
          ["allocator", "tree", "source"], ["hypernode"], ["apply"]]
 RANK = {name: i for i, names in enumerate(RANKS) for name in names}
 
@@ -16,6 +16,8 @@ THIRD_PARTY = [
     (r"curl/", ["pkg/kube"]),
     (r"cjson/", ["pkg/json"]),
     (r"yaml\.h$", ["pkg/yaml"]),
+    (r"expat", ["pkg/xml"]),
+    (r"microhttpd", ["pkg/http"]),
     (r"hwloc", ["pkg/machine"]),
     (r"protobuf-c/|.*\.pb-c\.h$", ["pkg/pb", "pkg/kubelet", "pkg/kube"]),
     (r"CUnit/", ["tests/unit"]),

@@ -35,9 +35,11 @@ static void set_unknown(struct weft_machine *m)
         d->index = (int)i;
         d->numa_node = d->numa_group = d->socket = d->parent = -1;
         d->healthy = true;
+        d->links_up = d->links_total = -1;
     }
     for (size_t i = 0; i < m->nic_count; i++) {
         m->nics[i].numa_node = -1;
+        m->nics[i].up = -1;
     }
     memset(m->distance, WEFT_DISTANCE_SYS, m->device_count * m->device_count);
     memset(m->nic_distance, WEFT_DISTANCE_SYS, m->device_count * m->nic_count);

@@ -45,6 +45,13 @@ struct weft_bdf {
     uint8_t bus, device, function;
 };
 
+/* A device's own PCIe link: generation and width, now and at most; 0 unknown. A link at rest may
+ * show a lower generation than it has under load. */
+struct weft_pcie {
+    uint8_t generation, width;
+    uint8_t max_generation, max_width;
+};
+
 struct weft_device {
     char id[WEFT_DEVICE_ID_MAX]; /* what the kubelet sees: NVIDIA's UUID, or "GPU3" of a matrix */
     char model[64];              /* "" if unknown */
@@ -58,20 +65,44 @@ struct weft_device {
     int parent;     /* the vendor's index of the parent GPU for partitions, -1 for whole devices */
     int partition; /* partition index inside its parent, 0 for whole devices */
     bool healthy;
+    char health_reason[96]; /* why not, one sentence; "" if healthy or not said */
+    char profile[32];       /* of a partition: "1g.10gb", "CPX"; "" for whole devices */
+    char capability[16];    /* compute capability or instruction set: "9.0", "gfx942"; "" unknown */
+    char clique[64];        /* "<cluster UUID>.<clique id>" of a finished NVLink fabric, else "" */
+    uint64_t memory_mib;    /* 0 unknown */
+    int links_up;           /* direct links (NVLink, xGMI, MTLink) that are active, -1 unknown */
+    int links_total;        /* that the device has, -1 unknown */
+    struct weft_pcie pcie;
     /* device nodes a container needs for this device alone, e.g. "/dev/nvidia0" */
     char *nodes[WEFT_MACHINE_NODES_MAX];
     size_t node_count;
 };
 
+enum weft_nic_layer {
+    WEFT_NIC_LAYER_UNKNOWN,
+    WEFT_NIC_LAYER_INFINIBAND,
+    WEFT_NIC_LAYER_ETHERNET,
+    WEFT_NIC_LAYER_COUNT
+};
+
 struct weft_nic {
-    char name[64]; /* "mlx5_0", "NIC0" */
+    char name[64];   /* "mlx5_0", "NIC0": the RDMA device's where there is one */
+    char netdev[32]; /* "ens3f0np0"; "" if none or unknown */
     struct weft_bdf bdf;
     int numa_node; /* -1 unknown */
+    enum weft_nic_layer layer;
+    uint64_t rate_mbps; /* megabits a second of its port, 0 unknown */
+    int up;             /* the port: 1 active, 0 not, -1 unknown */
+    uint64_t guid;      /* node GUID of the RDMA device, 0 unknown */
 };
 
 struct weft_machine {
     char *name;   /* of the source, for messages; never NULL */
-    char *vendor; /* "nvidia", "amd", …; "" if unknown */
+    char *vendor; /* "nvidia", "amd", "intel", "mthreads"; "" if unknown */
+    char driver_version[64];  /* "" unknown */
+    char runtime_version[32]; /* CUDA, ROCm…: "12.4"; "" unknown */
+    char clique[64];          /* the devices' clique, if all are in the same one; else "" */
+    bool partial;             /* the source was cut: only whole devices are here */
     size_t device_count;
     struct weft_device *devices; /* in the source's order */
     size_t nic_count;
