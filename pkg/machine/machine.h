@@ -97,8 +97,8 @@ struct weft_nic {
 };
 
 struct weft_machine {
-    char *name;   /* of the source, for messages; never NULL */
-    char *vendor; /* "nvidia", "amd", "intel", "mthreads"; "" if unknown */
+    char *name;               /* of the source, for messages; never NULL */
+    char *vendor;             /* "nvidia", "amd", "intel", "mthreads"; "" if unknown */
     char driver_version[64];  /* "" unknown */
     char runtime_version[32]; /* CUDA, ROCm…: "12.4"; "" unknown */
     char clique[64];          /* the devices' clique, if all are in the same one; else "" */
