@@ -19,6 +19,16 @@ const char *weft_distance_name(enum weft_distance distance)
     return distance < WEFT_DISTANCE_COUNT ? distance_names[distance] : "?";
 }
 
+const char *weft_nic_layer_name(enum weft_nic_layer layer)
+{
+    static const char *const names[WEFT_NIC_LAYER_COUNT] = {
+        [WEFT_NIC_LAYER_UNKNOWN] = "",
+        [WEFT_NIC_LAYER_INFINIBAND] = "infiniband",
+        [WEFT_NIC_LAYER_ETHERNET] = "ethernet",
+    };
+    return layer < WEFT_NIC_LAYER_COUNT ? names[layer] : "";
+}
+
 bool weft_distance_parse(const char *text, size_t len, enum weft_distance *ret_distance)
 {
     const struct weft_str word = {text, len};

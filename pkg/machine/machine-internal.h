@@ -51,6 +51,8 @@ void weft_machine_group_numa(struct weft_machine *machine);
  * whole devices with one index. 0 or -EINVAL, -ENOMEM. */
 int weft_machine_finish(const struct weft_machine *machine, struct weft_error *err)
     __attribute__((warn_unused_result));
+/* "infiniband", "ethernet"; "" for unknown. The reader of JSON takes the same words. */
+const char *weft_nic_layer_name(enum weft_nic_layer layer);
 /* May this text be a device id: 1 to 63 visible ASCII characters, no comma (lists of ids). */
 bool weft_device_id_valid(const char *id);
 

@@ -274,28 +274,51 @@ static bool bdf_equal(const struct weft_bdf *a, const struct weft_bdf *b)
            a->function == b->function;
 }
 
+static bool pcie_equal(const struct weft_pcie *a, const struct weft_pcie *b)
+{
+    return a->generation == b->generation && a->width == b->width &&
+           a->max_generation == b->max_generation && a->max_width == b->max_width;
+}
+
+static bool state_equal(const struct weft_device *a, const struct weft_device *b)
+{
+    return a->healthy == b->healthy && strcmp(a->health_reason, b->health_reason) == 0 &&
+           strcmp(a->profile, b->profile) == 0 && strcmp(a->capability, b->capability) == 0 &&
+           strcmp(a->clique, b->clique) == 0 && a->memory_mib == b->memory_mib &&
+           a->links_up == b->links_up && a->links_total == b->links_total &&
+           pcie_equal(&a->pcie, &b->pcie);
+}
+
 static bool device_equal(const struct weft_device *a, const struct weft_device *b)
 {
     return strcmp(a->id, b->id) == 0 && strcmp(a->model, b->model) == 0 &&
            strcmp(a->numa_label, b->numa_label) == 0 && a->index == b->index &&
            bdf_equal(&a->bdf, &b->bdf) && a->numa_node == b->numa_node &&
            a->numa_group == b->numa_group && a->socket == b->socket && a->parent == b->parent &&
-           a->partition == b->partition && a->healthy == b->healthy &&
+           a->partition == b->partition && state_equal(a, b) &&
            texts_equal(a->nodes, a->node_count, b->nodes, b->node_count);
 }
 
 static bool nic_equal(const struct weft_nic *a, const struct weft_nic *b)
 {
-    return strcmp(a->name, b->name) == 0 && bdf_equal(&a->bdf, &b->bdf) &&
-           a->numa_node == b->numa_node;
+    return strcmp(a->name, b->name) == 0 && strcmp(a->netdev, b->netdev) == 0 &&
+           bdf_equal(&a->bdf, &b->bdf) && a->numa_node == b->numa_node && a->layer == b->layer &&
+           a->rate_mbps == b->rate_mbps && a->up == b->up && a->guid == b->guid;
+}
+
+static bool source_equal(const struct weft_machine *a, const struct weft_machine *b)
+{
+    return strcmp(a->vendor, b->vendor) == 0 && strcmp(a->driver_version, b->driver_version) == 0 &&
+           strcmp(a->runtime_version, b->runtime_version) == 0 &&
+           strcmp(a->clique, b->clique) == 0 && a->partial == b->partial &&
+           texts_equal(a->common_nodes, a->common_node_count, b->common_nodes,
+                       b->common_node_count);
 }
 
 bool weft_machine_equal(const struct weft_machine *a, const struct weft_machine *b)
 {
     const size_t n = a->device_count;
-    bool equal =
-        n == b->device_count && a->nic_count == b->nic_count && strcmp(a->vendor, b->vendor) == 0 &&
-        texts_equal(a->common_nodes, a->common_node_count, b->common_nodes, b->common_node_count);
+    bool equal = n == b->device_count && a->nic_count == b->nic_count && source_equal(a, b);
     for (size_t i = 0; equal && i < n; i++) {
         equal = device_equal(&a->devices[i], &b->devices[i]);
     }

@@ -137,7 +137,7 @@ void weft_machine_free(struct weft_machine *machine);
 WEFT_DEFINE_AUTO(struct weft_machine, weft_machine_free)
 
 /* Reads a recorded machine of any known format, recognised by content (never by the file's name):
- * `nvidia-smi topo -m` text, weft's own JSON (docs/machine-json.md). name is for messages. */
+ * `nvidia-smi topo -m` text, weft's own JSON (docs/machine.md). name is for messages. */
 int weft_machine_read(const char *text, size_t len, const char *name,
                       struct weft_machine **ret_machine, struct weft_error *err)
     __attribute__((warn_unused_result));

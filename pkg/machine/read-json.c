@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads weft's own recorded machine (docs/machine-json.md). Strict: an unknown field, a matrix that
+/* Reads weft's own recorded machine (docs/machine.md). Strict: an unknown field, a matrix that
  * is not square or a value out of range is an error that names its place; nothing is guessed. */
 #include <errno.h>
 #include <string.h>
@@ -7,159 +7,7 @@
 #include "pkg/base/str.h"
 #include "pkg/json/json.h"
 #include "pkg/machine/machine-internal.h"
-
-/* A text of at most size - 1 bytes; absent leaves it as it is. */
-static int read_text(const struct weft_json *object, const char *key, char *to, size_t size,
-                     struct weft_error *err)
-{
-    const char *text = NULL;
-    const int rc = weft_json_get_string(object, key, &text, err);
-    if (rc <= 0) {
-        return rc;
-    }
-    const size_t len = strlen(text);
-    if (len >= size) {
-        return weft_json_error(weft_json_get(object, key), err, "longer than %zu bytes", size - 1);
-    }
-    memcpy(to, text, len + 1);
-    return 1;
-}
-
-static int read_int(const struct weft_json *object, const char *key, int64_t min, int *to,
-                    struct weft_error *err)
-{
-    int64_t value = 0;
-    const int rc = weft_json_get_int(object, key, min, INT32_MAX, &value, err);
-    if (rc > 0) {
-        *to = (int)value;
-    }
-    return rc;
-}
-
-static int read_bdf(const struct weft_json *object, struct weft_bdf *to, struct weft_error *err)
-{
-    const char *text = NULL;
-    const int rc = weft_json_get_string(object, "bdf", &text, err);
-    if (rc > 0 && weft_bdf_parse(text, to) < 0) {
-        return weft_json_error(weft_json_get(object, "bdf"), err,
-                               "\"%.40s\" is no PCI address like 0000:1b:00.0", text);
-    }
-    return rc < 0 ? rc : 0;
-}
-
-static int add_failed(const struct weft_json *node, int rc, struct weft_error *err)
-{
-    switch (rc) {
-    case 0:
-        return 0;
-    case -EFBIG:
-        return weft_json_error(node, err, "too many device nodes");
-    case -EINVAL:
-        return weft_json_error(node, err, "a device node is an absolute path of at most %d bytes",
-                               WEFT_MACHINE_PATH_MAX - 1);
-    default:
-        return weft_err_nomem(err);
-    }
-}
-
-static int read_nodes(const struct weft_json *object, struct weft_device *d, struct weft_error *err)
-{
-    const struct weft_json *nodes = NULL;
-    const int rc = weft_json_get_array(object, "nodes", &nodes, err);
-    for (size_t i = 0; rc > 0 && i < weft_json_count(nodes); i++) {
-        const struct weft_json *node = weft_json_at(nodes, i);
-        const char *path = weft_json_string(node);
-        const int added =
-            add_failed(node, path == NULL ? -EINVAL : weft_machine_add_node(d, path), err);
-        if (added < 0) {
-            return added;
-        }
-    }
-    return rc < 0 ? rc : 0;
-}
-
-static int read_common_nodes(const struct weft_json *root, struct weft_machine *m,
-                             struct weft_error *err)
-{
-    const struct weft_json *nodes = NULL;
-    const int rc = weft_json_get_array(root, "common_nodes", &nodes, err);
-    for (size_t i = 0; rc > 0 && i < weft_json_count(nodes); i++) {
-        const struct weft_json *node = weft_json_at(nodes, i);
-        const char *path = weft_json_string(node);
-        const int added =
-            add_failed(node, path == NULL ? -EINVAL : weft_machine_add_common_node(m, path), err);
-        if (added < 0) {
-            return added;
-        }
-    }
-    return rc < 0 ? rc : 0;
-}
-
-/* The label groups devices, the node is the kernel's number: each stands for the other where only
- * one is given. */
-static int read_numa(const struct weft_json *object, struct weft_device *d, struct weft_error *err)
-{
-    const char *label = NULL;
-    int rc = weft_json_get_string(object, "numa", &label, err);
-    if (rc > 0) {
-        weft_device_set_numa(d, label, strlen(label));
-    }
-    if (rc >= 0) {
-        rc = read_int(object, "numa_node", -1, &d->numa_node, err);
-    }
-    if (rc > 0 && d->numa_label[0] == '\0' && d->numa_node >= 0) {
-        weft_autofree char *text = weft_asprintf("%d", d->numa_node);
-        if (text == NULL) {
-            return weft_err_nomem(err);
-        }
-        weft_device_set_numa(d, text, strlen(text));
-    }
-    return rc < 0 ? rc : 0;
-}
-
-static int read_device(const struct weft_json *object, struct weft_device *d,
-                       struct weft_error *err)
-{
-    static const char *const keys[] = {"id",        "index",     "model",  "bdf",
-                                       "numa",      "numa_node", "socket", "parent",
-                                       "partition", "healthy",   "nodes",  NULL};
-    int rc = weft_json_only(object, keys, err);
-    if (rc < 0) {
-        return rc;
-    }
-    rc = read_text(object, "id", d->id, sizeof(d->id), err);
-    if (rc < 0) {
-        return rc;
-    }
-    if (!weft_device_id_valid(d->id)) {
-        return weft_json_error(object, err,
-                               "needs an \"id\" of 1 to 63 visible ASCII characters, no comma");
-    }
-    if (read_text(object, "model", d->model, sizeof(d->model), err) < 0 ||
-        read_int(object, "index", 0, &d->index, err) < 0 ||
-        read_int(object, "socket", -1, &d->socket, err) < 0 ||
-        read_int(object, "parent", -1, &d->parent, err) < 0 ||
-        read_int(object, "partition", 0, &d->partition, err) < 0 ||
-        weft_json_get_bool(object, "healthy", &d->healthy, err) < 0) {
-        return -EINVAL;
-    }
-    rc = read_bdf(object, &d->bdf, err);
-    rc = rc < 0 ? rc : read_numa(object, d, err);
-    return rc < 0 ? rc : read_nodes(object, d, err);
-}
-
-static int read_nic(const struct weft_json *object, struct weft_nic *nic, struct weft_error *err)
-{
-    static const char *const keys[] = {"name", "bdf", "numa_node", NULL};
-    int rc = weft_json_only(object, keys, err);
-    rc = rc < 0 ? rc : read_text(object, "name", nic->name, sizeof(nic->name), err);
-    if (rc == 0 || (rc > 0 && nic->name[0] == '\0')) {
-        return weft_json_error(object, err, "needs a \"name\"");
-    }
-    rc = rc < 0 ? rc : read_bdf(object, &nic->bdf, err);
-    rc = rc < 0 ? rc : read_int(object, "numa_node", -1, &nic->numa_node, err);
-    return rc < 0 ? rc : 0;
-}
+#include "pkg/machine/read-json-internal.h"
 
 /* A matrix of rows x columns cells; *ret NULL if absent. */
 static int read_matrix(const struct weft_json *root, const char *key, size_t rows, size_t columns,
@@ -287,29 +135,62 @@ static int read_warnings(const struct weft_json *root, struct weft_machine *m,
     return rc < 0 ? rc : 0;
 }
 
+static int read_common_nodes(const struct weft_json *root, struct weft_machine *m,
+                             struct weft_error *err)
+{
+    const struct weft_json *nodes = NULL;
+    const int rc = weft_json_get_array(root, "common_nodes", &nodes, err);
+    for (size_t i = 0; rc > 0 && i < weft_json_count(nodes); i++) {
+        const struct weft_json *node = weft_json_at(nodes, i);
+        const char *path = weft_json_string(node);
+        const int added = weft_read_json_node_failed(
+            node, path == NULL ? -EINVAL : weft_machine_add_common_node(m, path), err);
+        if (added < 0) {
+            return added;
+        }
+    }
+    return rc < 0 ? rc : 0;
+}
+
+/* What the source says of the machine as a whole. */
+static int read_source(const struct weft_json *root, struct weft_machine *m, struct weft_error *err)
+{
+    const char *vendor = NULL;
+    const int rc = weft_json_get_string(root, "vendor", &vendor, err);
+    if (rc > 0) {
+        weft_free(m->vendor);
+        m->vendor = weft_strdup(vendor);
+        if (m->vendor == NULL) {
+            return weft_err_nomem(err);
+        }
+    }
+    const bool bad = rc < 0 ||
+                     weft_read_json_text(root, "driver_version", m->driver_version,
+                                         sizeof(m->driver_version), err) < 0 ||
+                     weft_read_json_text(root, "runtime_version", m->runtime_version,
+                                         sizeof(m->runtime_version), err) < 0 ||
+                     weft_read_json_text(root, "clique", m->clique, sizeof(m->clique), err) < 0 ||
+                     weft_json_get_bool(root, "partial", &m->partial, err) < 0;
+    return bad ? -EINVAL : 0;
+}
+
 static int read_content(const struct weft_json *root, const struct weft_json *devices,
                         const struct weft_json *nics, struct weft_machine *m,
                         struct weft_error *err)
 {
     for (size_t i = 0; i < m->device_count; i++) {
-        const int rc = read_device(weft_json_at(devices, i), &m->devices[i], err);
+        const int rc = weft_read_json_device(weft_json_at(devices, i), &m->devices[i], err);
         if (rc < 0) {
             return rc;
         }
     }
     for (size_t i = 0; i < m->nic_count; i++) {
-        const int rc = read_nic(weft_json_at(nics, i), &m->nics[i], err);
+        const int rc = weft_read_json_nic(weft_json_at(nics, i), &m->nics[i], err);
         if (rc < 0) {
             return rc;
         }
     }
-    const char *vendor = NULL;
-    int rc = weft_json_get_string(root, "vendor", &vendor, err);
-    if (rc > 0) {
-        weft_free(m->vendor);
-        m->vendor = weft_strdup(vendor);
-        rc = m->vendor == NULL ? weft_err_nomem(err) : 0;
-    }
+    int rc = read_source(root, m, err);
     weft_machine_group_numa(m);
     rc = rc < 0 ? rc : read_warnings(root, m, err);
     rc = rc < 0 ? rc : read_common_nodes(root, m, err);
@@ -320,9 +201,10 @@ static int read_content(const struct weft_json *root, const struct weft_json *de
 static int read_root(const struct weft_json *root, const char *name,
                      struct weft_machine **ret_machine, struct weft_error *err)
 {
-    static const char *const keys[] = {"weft_machine", "vendor",    "common_nodes", "devices",
-                                       "nics",         "bandwidth", "distance",     "nic_distance",
-                                       "warnings",     NULL};
+    static const char *const keys[] = {
+        "weft_machine", "vendor",  "driver_version", "runtime_version", "clique",   "partial",
+        "common_nodes", "devices", "nics",           "bandwidth",       "distance", "nic_distance",
+        "warnings",     NULL};
     int64_t version = 0;
     if (weft_json_type(root) == WEFT_JSON_OBJECT && weft_json_get(root, "weft_machine") == NULL) {
         return weft_json_error(root, err, "is JSON, but no machine: no \"weft_machine\" field");

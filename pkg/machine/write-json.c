@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes a machine as weft's own JSON (docs/machine-json.md): what read-json.c reads back. */
+/* Writes a machine as weft's own JSON (docs/machine.md): what read-json.c reads back. */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "pkg/base/buf.h"
 #include "pkg/json/json.h"
 #include "pkg/machine/machine-internal.h"
@@ -29,6 +32,44 @@ static void put_texts(struct weft_json_writer *w, const char *key, char *const *
     weft_json_close(w, ']');
 }
 
+static void put_number(struct weft_json_writer *w, const char *key, uint64_t value)
+{
+    if (value > 0) {
+        weft_json_kv_int(w, key, (int64_t)value);
+    }
+}
+
+static void put_pcie(struct weft_json_writer *w, const struct weft_pcie *p)
+{
+    if (p->generation == 0 && p->width == 0 && p->max_generation == 0 && p->max_width == 0) {
+        return;
+    }
+    const unsigned indent = w->indent;
+    weft_json_put_key(w, "pcie");
+    weft_json_open(w, '{');
+    w->indent = 0;
+    put_number(w, "generation", p->generation);
+    put_number(w, "width", p->width);
+    put_number(w, "max_generation", p->max_generation);
+    put_number(w, "max_width", p->max_width);
+    weft_json_close(w, '}');
+    w->indent = indent;
+}
+
+/* What vendors tell beside the wiring. */
+static void put_state(struct weft_json_writer *w, const struct weft_device *d)
+{
+    weft_json_kv_bool(w, "healthy", d->healthy);
+    put_text(w, "health_reason", d->health_reason);
+    put_text(w, "profile", d->profile);
+    put_text(w, "capability", d->capability);
+    put_text(w, "clique", d->clique);
+    put_number(w, "memory_mib", d->memory_mib);
+    put_known(w, "links_up", d->links_up);
+    put_known(w, "links_total", d->links_total);
+    put_pcie(w, &d->pcie);
+}
+
 static void put_device(struct weft_json_writer *w, const struct weft_device *d)
 {
     char bdf[WEFT_BDF_TEXT_MAX];
@@ -46,7 +87,7 @@ static void put_device(struct weft_json_writer *w, const struct weft_device *d)
     if (d->partition > 0) {
         weft_json_kv_int(w, "partition", d->partition);
     }
-    weft_json_kv_bool(w, "healthy", d->healthy);
+    put_state(w, d);
     if (d->node_count > 0) {
         put_texts(w, "nodes", d->nodes, d->node_count);
     }
@@ -63,17 +104,33 @@ static void put_devices(struct weft_json_writer *w, const struct weft_machine *m
     weft_json_close(w, ']');
 }
 
-static void put_nics(struct weft_json_writer *w, const struct weft_machine *m)
+static void put_nic(struct weft_json_writer *w, const struct weft_nic *nic)
 {
     char bdf[WEFT_BDF_TEXT_MAX];
+    char guid[24] = "";
+    if (nic->guid != 0) {
+        (void)snprintf(guid, sizeof(guid), "0x%016" PRIx64, nic->guid);
+    }
+    weft_json_open(w, '{');
+    weft_json_kv_string(w, "name", nic->name);
+    put_text(w, "netdev", nic->netdev);
+    put_text(w, "bdf", weft_bdf_format(&nic->bdf, bdf));
+    put_known(w, "numa_node", nic->numa_node);
+    put_text(w, "layer", weft_nic_layer_name(nic->layer));
+    put_number(w, "rate_mbps", nic->rate_mbps);
+    if (nic->up >= 0) {
+        weft_json_kv_bool(w, "up", nic->up > 0);
+    }
+    put_text(w, "guid", guid);
+    weft_json_close(w, '}');
+}
+
+static void put_nics(struct weft_json_writer *w, const struct weft_machine *m)
+{
     weft_json_put_key(w, "nics");
     weft_json_open(w, '[');
     for (size_t i = 0; i < m->nic_count; i++) {
-        weft_json_open(w, '{');
-        weft_json_kv_string(w, "name", m->nics[i].name);
-        put_text(w, "bdf", weft_bdf_format(&m->nics[i].bdf, bdf));
-        put_known(w, "numa_node", m->nics[i].numa_node);
-        weft_json_close(w, '}');
+        put_nic(w, &m->nics[i]);
     }
     weft_json_close(w, ']');
 }
@@ -128,6 +185,12 @@ int weft_machine_write_json(const struct weft_machine *m, struct weft_buf *buf)
     weft_json_open(&w, '{');
     weft_json_kv_int(&w, "weft_machine", 1);
     put_text(&w, "vendor", m->vendor);
+    put_text(&w, "driver_version", m->driver_version);
+    put_text(&w, "runtime_version", m->runtime_version);
+    put_text(&w, "clique", m->clique);
+    if (m->partial) {
+        weft_json_kv_bool(&w, "partial", true);
+    }
     put_texts(&w, "common_nodes", m->common_nodes, m->common_node_count);
     put_devices(&w, m);
     put_nics(&w, m);

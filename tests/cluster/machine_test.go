@@ -14,7 +14,7 @@ import (
 	"weft.dev/weft/tests/cluster/bed"
 )
 
-// machine is a recorded machine as its file says it (docs/machine-json.md), read on its own here.
+// machine is a recorded machine as its file says it (docs/machine.md), read on its own here.
 // The file's other fields are kept, so that a changed machine can be written back.
 type machine struct {
 	raw         map[string]any

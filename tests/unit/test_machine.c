@@ -109,8 +109,99 @@ static void round_trip(const char *fixture)
     }
 }
 
+static void reads_every_field(void)
+{
+    weft_auto(weft_machine_free) struct weft_machine *m = load("machine/every-field.json");
+    if (m == NULL) {
+        return;
+    }
+    CHECK_STR(m->driver_version, "570.133.20");
+    CHECK_STR(m->runtime_version, "12.8");
+    CHECK_STR(m->clique, "b2f0c1d4-6a3e-4d0f-9d55-0c6f5a1e7b90.7");
+    CHECK(m->partial);
+    const struct weft_device *d = &m->devices[0];
+    CHECK(!d->healthy);
+    CHECK_STR(d->health_reason, "XID 79: the GPU has fallen off the bus");
+    CHECK_STR(d->capability, "10.0");
+    CHECK_STR(d->clique, m->clique);
+    CHECK_INT(d->memory_mib, 189471);
+    CHECK_INT(d->links_up, 17);
+    CHECK_INT(d->links_total, 18);
+    CHECK_INT(d->pcie.generation, 1);
+    CHECK_INT(d->pcie.width, 8);
+    CHECK_INT(d->pcie.max_generation, 5);
+    CHECK_INT(d->pcie.max_width, 16);
+    d = &m->devices[1];
+    CHECK(d->healthy);
+    CHECK_STR(d->health_reason, "");
+    CHECK_STR(d->profile, "1g.24gb");
+    CHECK_INT(d->links_up, -1);
+    CHECK_INT(d->links_total, -1);
+    CHECK_INT(d->memory_mib, 0);
+    CHECK_INT(d->pcie.width, 0);
+    CHECK_STR(m->nics[0].netdev, "ibp3s0");
+    CHECK_INT(m->nics[0].layer, WEFT_NIC_LAYER_INFINIBAND);
+    CHECK_INT(m->nics[0].rate_mbps, 400000);
+    CHECK_INT(m->nics[0].up, 1);
+    CHECK(m->nics[0].guid == UINT64_C(0x506b4b0300c3f0aa));
+    CHECK_INT(m->nics[1].layer, WEFT_NIC_LAYER_ETHERNET);
+    CHECK_INT(m->nics[1].up, 0);
+    CHECK_INT(m->nics[2].layer, WEFT_NIC_LAYER_UNKNOWN);
+    CHECK_INT(m->nics[2].up, -1);
+    CHECK_INT(m->nics[2].guid, 0);
+}
+
+/* A word of the file and another for it: each makes another machine. */
+static void every_field_counts(void)
+{
+    static const char *const changes[][2] = {
+        {"570.133.20", "570.133.21"},
+        {"\"12.8\"", "\"12.9\""},
+        {"90.7\",\n  \"partial", "90.8\",\n  \"partial"},
+        {"\"partial\": true", "\"partial\": false"},
+        {"XID 79", "XID 74"},
+        {"\"10.0\"", "\"9.0\""},
+        {"90.7\", \"memory", "90.8\", \"memory"},
+        {"189471", "189472"},
+        {"\"links_up\": 17", "\"links_up\": 16"},
+        {"\"links_total\": 18", "\"links_total\": 36"},
+        {"\"generation\": 1", "\"generation\": 5"},
+        {"\"width\": 8", "\"width\": 16"},
+        {"\"max_generation\": 5", "\"max_generation\": 6"},
+        {"\"max_width\": 16}, \"nodes", "\"max_width\": 8}, \"nodes"},
+        {"1g.24gb", "2g.48gb"},
+        {"ibp3s0", "ibp3s1"},
+        {"\"layer\": \"infiniband\"", "\"layer\": \"ethernet\""},
+        {"400000", "200000"},
+        {"\"up\": true", "\"up\": false"},
+        {"0x506b4b0300c3f0aa", "0x506b4b0300c3f0ab"},
+    };
+    size_t len = 0;
+    weft_autofree char *text = weft_fixture_text("machine/every-field.json", &len);
+    weft_auto(weft_machine_free) struct weft_machine *m = load("machine/every-field.json");
+    for (size_t i = 0; text != NULL && m != NULL && i < WEFT_ARRAY_LEN(changes); i++) {
+        const char *at = strstr(text, changes[i][0]);
+        CHECK(at != NULL);
+        if (at == NULL) {
+            (void)fprintf(stderr, "not in the file: %s\n", changes[i][0]);
+            continue;
+        }
+        weft_autofree char *other = weft_asprintf("%.*s%s%s", (int)(at - text), text, changes[i][1],
+                                                  at + strlen(changes[i][0]));
+        struct weft_error err;
+        weft_auto(weft_machine_free) struct weft_machine *changed = parse(other, &err);
+        CHECK_STR(err.message, "");
+        const bool differs = changed != NULL && !weft_machine_equal(m, changed);
+        CHECK(differs);
+        if (!differs) {
+            (void)fprintf(stderr, "makes no difference: %s\n", changes[i][1]);
+        }
+    }
+}
+
 static void writes_what_it_reads(void)
 {
+    round_trip("machine/every-field.json");
     round_trip("machine/hgx-h100-8.json");
     round_trip("machine/pairs8.json");
 }
@@ -169,6 +260,19 @@ struct bad {
     const char *text, *message;
 };
 
+static void all_are_refused(const struct bad *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct weft_error err;
+        weft_auto(weft_machine_free) struct weft_machine *m = parse(cases[i].text, &err);
+        CHECK(m == NULL);
+        if (m != NULL) {
+            (void)fprintf(stderr, "was read: %s\n", cases[i].text);
+        }
+        CHECK_CONTAINS(err.message, cases[i].message);
+    }
+}
+
 static void refuses_with_the_place(void)
 {
     static const struct bad cases[] = {
@@ -204,15 +308,32 @@ static void refuses_with_the_place(void)
         {"{\"weft_machine\":1,\"devices\":[}", "t:1"},
         {"hello world\n", "neither weft's machine JSON nor"},
     };
-    for (size_t i = 0; i < WEFT_ARRAY_LEN(cases); i++) {
-        struct weft_error err;
-        weft_auto(weft_machine_free) struct weft_machine *m = parse(cases[i].text, &err);
-        CHECK(m == NULL);
-        if (m != NULL) {
-            (void)fprintf(stderr, "was read: %s\n", cases[i].text);
-        }
-        CHECK_CONTAINS(err.message, cases[i].message);
-    }
+    all_are_refused(cases, WEFT_ARRAY_LEN(cases));
+}
+
+static void refuses_bad_states(void)
+{
+    static const struct bad cases[] = {
+        {"{\"weft_machine\":1,\"devices\":[],\"partial\":1}", "partial"},
+        {"{\"weft_machine\":1,\"devices\":[],\"clique\":7}", "clique"},
+        {"{\"weft_machine\":1,\"devices\":[{\"id\":\"a\",\"links_up\":19,\"links_total\":18}]}",
+         "is 19, of 18 links"},
+        {"{\"weft_machine\":1,\"devices\":[{\"id\":\"a\",\"links_up\":-2}]}", "links_up"},
+        {"{\"weft_machine\":1,\"devices\":[{\"id\":\"a\",\"memory_mib\":-1}]}", "memory_mib"},
+        {"{\"weft_machine\":1,\"devices\":[{\"id\":\"a\",\"pcie\":{\"width\":256}}]}",
+         "devices[0].pcie.width"},
+        {"{\"weft_machine\":1,\"devices\":[{\"id\":\"a\",\"pcie\":{\"lanes\":4}}]}",
+         "devices[0].pcie.lanes"},
+        {"{\"weft_machine\":1,\"devices\":[{\"id\":\"a\",\"profile\":"
+         "\"0123456789012345678901234567890123456789\"}]}",
+         "longer than 31 bytes"},
+        {"{\"weft_machine\":1,\"devices\":[],\"nics\":[{\"name\":\"n\",\"layer\":\"ib\"}]}",
+         "neither infiniband nor ethernet"},
+        {"{\"weft_machine\":1,\"devices\":[],\"nics\":[{\"name\":\"n\",\"guid\":\"mlx\"}]}",
+         "is no GUID"},
+        {"{\"weft_machine\":1,\"devices\":[],\"nics\":[{\"name\":\"n\",\"up\":\"yes\"}]}", "up"},
+    };
+    all_are_refused(cases, WEFT_ARRAY_LEN(cases));
 }
 
 static void a_node_without_devices_is_fine(void)
@@ -267,10 +388,10 @@ static void bdf_texts(void)
 
 /* Every allocation of a read and a write fails once; nothing leaks (the sanitizer build sees to
  * that) and the error says memory. */
-static void failing_allocations(void)
+static void fail_allocations_of(const char *fixture)
 {
     size_t len = 0;
-    weft_autofree char *text = weft_fixture_text("machine/hgx-h100-8.json", &len);
+    weft_autofree char *text = weft_fixture_text(fixture, &len);
     bool done = text == NULL;
     for (uint64_t nth = 1; !done && nth < 5000; nth++) {
         weft_auto(weft_machine_free) struct weft_machine *m = NULL;
@@ -287,12 +408,20 @@ static void failing_allocations(void)
     CHECK(done);
 }
 
+static void failing_allocations(void)
+{
+    fail_allocations_of("machine/hgx-h100-8.json");
+    fail_allocations_of("machine/every-field.json");
+}
+
 WEFT_SUITE(machine, {"reads the HGX machine", reads_the_hgx_machine},
            {"finds by id and index", finds_by_id_and_index},
+           {"reads every field", reads_every_field}, {"every field counts", every_field_counts},
            {"writes what it reads", writes_what_it_reads},
            {"fills in what is unknown", fills_in_what_is_unknown},
            {"joins two readings of a pair", joins_two_readings_of_a_pair},
            {"refuses with the place", refuses_with_the_place},
+           {"refuses bad states", refuses_bad_states},
            {"a node without devices is fine", a_node_without_devices_is_fine},
            {"too large a machine is refused", too_large_a_machine_is_refused},
            {"warnings are capped and printable", warnings_are_capped_and_printable},
