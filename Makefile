@@ -64,6 +64,8 @@ FAKES      := $(patsubst tests/fakes/%.c,$(BUILD)/fakes/%,$(wildcard tests/fakes
 fake_parts = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/fakes/$(1)/*.c))
 BENCHES    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/bench_*.c))
 
+# fabrics made up by benchmarks and unit tests alike
+GEN_OBJ    := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/bench/fabric_gen*.c))
 UNIT_SRC   := $(wildcard tests/unit/*.c)
 UNIT_OBJ   := $(UNIT_SRC:%.c=$(BUILD)/obj/%.o)
 # programs' own modules that unit tests reach: all but their main files
@@ -147,9 +149,10 @@ $(BUILD)/bin/weftctl: $(CTL_SRC:%.c=$(BUILD)/obj/%.o) $(LIB)
 $(BUILD)/fakes/fake_kubelet: $(call fake_parts,kubelet)
 $(BUILD)/fakes/%: $(BUILD)/obj/tests/fakes/%.o $(LIB)
 	$(call link,$(filter %.o,$^) $(LIB),$(UNIT_LIBS))
+$(BUILD)/bench/bench_tree: $(GEN_OBJ)
 $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(LIB)
-	$(call link,$^,$(UNIT_LIBS))
-$(BUILD)/unit: $(UNIT_OBJ) $(UNIT_EXTRA) $(LIB)
+	$(call link,$(filter %.o,$^) $(LIB),$(UNIT_LIBS))
+$(BUILD)/unit: $(UNIT_OBJ) $(UNIT_EXTRA) $(GEN_OBJ) $(LIB)
 	$(call link,$^,$(UNIT_LIBS))
 
 # --- tests ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@
 #include "pkg/tree/rails.h"
 #include "pkg/tree/tree-internal.h"
 #include "pkg/tree/tree.h"
-#include "tests/unit/fabric_gen.h"
+#include "tests/bench/fabric_gen.h"
 #include "tests/unit/unit.h"
 
 /* "kind|subject|detail" lines of that kind. */

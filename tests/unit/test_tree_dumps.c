@@ -12,7 +12,7 @@
 #include "pkg/tree/build.h"
 #include "pkg/tree/tree-internal.h"
 #include "pkg/tree/tree.h"
-#include "tests/unit/fabric_gen.h"
+#include "tests/bench/fabric_gen.h"
 #include "tests/unit/unit.h"
 
 #define GB200 "ib-fabric/topograph-example.ibnetdiscover.txt"

@@ -9,7 +9,7 @@
 #include "pkg/fabric/node.h"
 #include "pkg/tree/build.h"
 #include "pkg/tree/tree.h"
-#include "tests/unit/fabric_gen.h"
+#include "tests/bench/fabric_gen.h"
 #include "tests/unit/unit.h"
 
 /* A node and the values of rack, block, zone; NULL: it lacks the label. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Made-up fabrics whose right tree is known: hosts, switches and cables, with faults, as a fabric
  * value or as ibnetdiscover's text. */
-#ifndef WEFT_TESTS_UNIT_FABRIC_GEN_H
-#define WEFT_TESTS_UNIT_FABRIC_GEN_H
+#ifndef WEFT_TESTS_BENCH_FABRIC_GEN_H
+#define WEFT_TESTS_BENCH_FABRIC_GEN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,11 +50,18 @@ void gen_init(struct gen *g, uint64_t seed);
 void gen_done(struct gen *g);
 WEFT_DEFINE_AUTO_VALUE(struct gen, gen_done)
 
-/* These abort the test program without memory. */
+/* All that follow abort the program without memory, and where weft fails: a wrong tree is the
+ * caller's to find, no tree at all is not. */
 size_t gen_switch(struct gen *g, const char *format, ...) __attribute__((format(printf, 2, 3)));
 size_t gen_host(struct gen *g, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void gen_plug(struct gen *g, size_t host, unsigned rail, size_t leaf);
 void gen_link(struct gen *g, size_t a, size_t b);
+/* A random number under limit. */
+size_t gen_below(struct gen *g, size_t limit);
+uint64_t gen_switch_guid(const struct gen *g, size_t s);
+uint64_t gen_ca_guid(const struct gen *g, size_t host, unsigned rail);
+/* Where each end of each cable is plugged in: [cable * 2] at a, [cable * 2 + 1] at b. Owned. */
+uint16_t *gen_ports(const struct gen *g);
 
 /* Rail fat-tree: per pod and unit one leaf a rail; each leaf to all spines of its pod; spine j to
  * cores j*(cores/spines)... Switches: leaves first, then spines, then cores. Truth: unit, pod, all.
@@ -76,7 +83,7 @@ void gen_break(struct gen *g, const struct gen_rft *shape, const struct gen_faul
 
 /* The cluster's nodes: hosts that are not foreign and have a cable. */
 void gen_nodes(const struct gen *g, struct weft_nodes *ret_nodes);
-/* The fabric, without the way over text. NULL fails the test. */
+/* The fabric, without the way over text. */
 struct weft_fabric *gen_fabric(const struct gen *g);
 /* ibnetdiscover's text. Records in the order of the struct or (shuffle) at random. */
 struct gen_text {
@@ -86,7 +93,7 @@ struct gen_text {
 };
 void gen_write(struct gen *g, const struct gen_text *how, struct weft_buf *buf);
 
-/* The tree of the generated fabric for its cluster nodes. NULL fails the test. */
+/* The tree of the generated fabric for its cluster nodes, its laws checked. */
 struct weft_tree *gen_tree(const struct gen *g, const struct weft_tree_options *options);
 
 /* Is the partition of the nodes by truth tier t one of the tree's tiers? */
