@@ -51,7 +51,7 @@ static void fill_source(const struct weft_config_source *from, const struct weft
                         struct weft_tree_source *to)
 {
     *to = (struct weft_tree_source){0};
-    if (from->kind == WEFT_SOURCE_LABELS) {
+    if (fabric == NULL) {
         to->levels = &from->levels;
         return;
     }

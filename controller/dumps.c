@@ -45,7 +45,8 @@ int weft_dumps_configure(struct weft_dumps *dumps, const struct weft_config *con
     struct weft_dumps next = {.count = config->source_count};
     int rc = 0;
     for (size_t i = 0; i < config->source_count && rc == 0; i++) {
-        const char *path = config->sources[i].dump;
+        const struct weft_names *files = &config->sources[i].files;
+        const char *path = files->count > 0 ? files->items[0] : NULL;
         rc = path == NULL ? 0 : take_over(dumps, path, &next.items[i]);
     }
     weft_dumps_done(dumps);

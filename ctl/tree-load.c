@@ -98,7 +98,9 @@ static int list_sources(struct load *l, struct weft_error *err)
          i++) {
         const struct weft_config_source *settings = &ask->config->sources[i];
         l->sources[l->source_count++] =
-            (struct source){.kind = settings->kind, .file = settings->dump, .settings = settings};
+            (struct source){.kind = settings->kind,
+                            .file = settings->files.count > 0 ? settings->files.items[0] : NULL,
+                            .settings = settings};
     }
     return l->source_count > 0 ? 0
                                : weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
@@ -113,6 +115,11 @@ static int check_sources(const struct load *l, struct weft_error *err)
         const struct source *source = &l->sources[s];
         standard_input += source->file != NULL && strcmp(source->file, "-") == 0;
         if (source->kind != WEFT_SOURCE_LABELS) {
+            if (source->file == NULL) {
+                return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
+                                    "the source %s of the configuration reads no file: give --from",
+                                    source->settings->name);
+            }
             continue;
         }
         if (source->settings == NULL && ask->preset == NULL) {

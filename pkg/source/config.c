@@ -3,6 +3,7 @@
 #include "pkg/source/config.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 #include "pkg/source/config-internal.h"
 #include "pkg/yaml/yaml.h"
 
-enum { TIERS_MAX = 16, TIER_NAME_MAX = 32 };
+enum { TIERS_MAX = 16, TIER_NAME_MAX = 32, WORDS_TEXT_MAX = 128 };
 
 /* CPU nodes of the control plane stay out unless the file says otherwise */
 #define DEFAULT_SELECTOR "node-role.kubernetes.io/control-plane notin ()"
@@ -54,11 +55,12 @@ void weft_config_free(struct weft_config *config)
     weft_names_done(&config->tiers);
     weft_node_selector_free(config->node_selector);
     weft_free(config->node_selector_text);
+    weft_free(config->settle.epoch_file);
     weft_free(config);
 }
 
-static int get_word(const struct weft_json *object, const char *key, const char *const *words,
-                    size_t count, int *ret_index, struct weft_error *err)
+int weft_config_word(const struct weft_json *object, const char *key, const char *const *words,
+                     size_t count, int *ret_index, struct weft_error *err)
 {
     const char *text = NULL;
     const int rc = weft_json_get_string(object, key, &text, err);
@@ -71,12 +73,17 @@ static int get_word(const struct weft_json *object, const char *key, const char 
             return 1;
         }
     }
-    return weft_json_error(weft_json_get(object, key), err, "\"%.40s\" is neither %s nor %s", text,
-                           words[0], words[1]);
+    char list[WORDS_TEXT_MAX] = "";
+    for (size_t i = 0, len = 0; i < count && len < sizeof(list); i++) {
+        const int n =
+            snprintf(list + len, sizeof(list) - len, "%s%s", i > 0 ? " nor " : "", words[i]);
+        len += n > 0 ? (size_t)n : 0;
+    }
+    return weft_json_error(weft_json_get(object, key), err, "\"%.40s\" is neither %s", text, list);
 }
 
-static int get_duration(const struct weft_json *object, const char *key, int64_t *ret_ns,
-                        struct weft_error *err)
+int weft_config_duration(const struct weft_json *object, const char *key, int64_t *ret_ns,
+                         struct weft_error *err)
 {
     const char *text = NULL;
     const int rc = weft_json_get_string(object, key, &text, err);
@@ -93,8 +100,8 @@ static int get_duration(const struct weft_json *object, const char *key, int64_t
 }
 
 /* "20%" */
-static int get_percent(const struct weft_json *object, const char *key, unsigned *ret_percent,
-                       struct weft_error *err)
+int weft_config_percent(const struct weft_json *object, const char *key, unsigned *ret_percent,
+                        struct weft_error *err)
 {
     const char *text = NULL;
     const int rc = weft_json_get_string(object, key, &text, err);
@@ -112,8 +119,8 @@ static int get_percent(const struct weft_json *object, const char *key, unsigned
     return 1;
 }
 
-static int get_unsigned(const struct weft_json *object, const char *key, int64_t min, int64_t max,
-                        unsigned *ret_value, struct weft_error *err)
+int weft_config_unsigned(const struct weft_json *object, const char *key, int64_t min, int64_t max,
+                         unsigned *ret_value, struct weft_error *err)
 {
     int64_t value = *ret_value;
     const int rc = weft_json_get_int(object, key, min, max, &value, err);
@@ -138,8 +145,8 @@ static int read_debounce(const struct weft_json *root, struct weft_config *confi
     static const char *const keys[] = {"quiet", "max", NULL};
     const struct weft_json *section = NULL;
     int rc = get_section(root, "debounce", keys, &section, err);
-    rc = rc < 0 ? rc : get_duration(section, "quiet", &config->debounce.quiet_ns, err);
-    rc = rc < 0 ? rc : get_duration(section, "max", &config->debounce.max_ns, err);
+    rc = rc < 0 ? rc : weft_config_duration(section, "quiet", &config->debounce.quiet_ns, err);
+    rc = rc < 0 ? rc : weft_config_duration(section, "max", &config->debounce.max_ns, err);
     if (rc >= 0 && config->debounce.max_ns < config->debounce.quiet_ns) {
         return weft_json_error(section, err, "max is shorter than quiet");
     }
@@ -153,13 +160,26 @@ static int read_hold_down(const struct weft_json *root, struct weft_config *conf
     const struct weft_json *section = NULL;
     int rc = get_section(root, "holdDown", keys, &section, err);
     rc = rc < 0 ? rc
-                : get_unsigned(section, "snapshots", 1, 1000, &config->hold_down.snapshots, err);
-    rc = rc < 0 ? rc : get_duration(section, "period", &config->hold_down.period_ns, err);
+                : weft_config_unsigned(section, "snapshots", 1, 1000, &config->hold_down.snapshots,
+                                       err);
+    rc = rc < 0 ? rc : weft_config_duration(section, "period", &config->hold_down.period_ns, err);
     const char *forget = weft_json_string(weft_json_get(section, "forgetAfter"));
     if (rc < 0 || (forget != NULL && strcmp(forget, "never") == 0)) {
         return rc;
     }
-    return get_duration(section, "forgetAfter", &config->hold_down.forget_after_ns, err);
+    return weft_config_duration(section, "forgetAfter", &config->hold_down.forget_after_ns, err);
+}
+
+static int read_settle(const struct weft_json *root, struct weft_config *config,
+                       struct weft_error *err)
+{
+    static const char *const keys[] = {"snapshots", "epochFile", NULL};
+    const struct weft_json *section = NULL;
+    int rc = get_section(root, "settle", keys, &section, err);
+    rc = rc < 0
+             ? rc
+             : weft_config_unsigned(section, "snapshots", 1, 1000, &config->settle.snapshots, err);
+    return rc < 0 ? rc : weft_config_text(section, "epochFile", &config->settle.epoch_file, err);
 }
 
 static int read_brakes(const struct weft_json *root, struct weft_config *config,
@@ -168,10 +188,11 @@ static int read_brakes(const struct weft_json *root, struct weft_config *config,
     static const char *const keys[] = {"lost", "moved", "minNodes", NULL};
     const struct weft_json *section = NULL;
     int rc = get_section(root, "brakes", keys, &section, err);
-    rc = rc < 0 ? rc : get_percent(section, "lost", &config->brakes.lost_percent, err);
-    rc = rc < 0 ? rc : get_percent(section, "moved", &config->brakes.moved_percent, err);
+    rc = rc < 0 ? rc : weft_config_percent(section, "lost", &config->brakes.lost_percent, err);
+    rc = rc < 0 ? rc : weft_config_percent(section, "moved", &config->brakes.moved_percent, err);
     return rc < 0 ? rc
-                  : get_unsigned(section, "minNodes", 0, 1000000, &config->brakes.min_nodes, err);
+                  : weft_config_unsigned(section, "minNodes", 0, 1000000, &config->brakes.min_nodes,
+                                         err);
 }
 
 static int read_outputs(const struct weft_json *root, struct weft_config *config,
@@ -187,14 +208,26 @@ static int read_outputs(const struct weft_json *root, struct weft_config *config
 static int read_words(const struct weft_json *root, struct weft_config *config,
                       struct weft_error *err)
 {
+    static const char *const crossings[] = {
+        [WEFT_ON_CROSS_DOMAIN_WINS] = "domain-wins",
+        [WEFT_ON_CROSS_SPLIT] = "split",
+        [WEFT_ON_CROSS_LIFT] = "lift",
+    };
     static const char *const pads[] = {"inherit", "singleton"};
     static const char *const unplaced[] = {"omit", "singleton"};
     int word = (int)config->pad;
-    int rc = get_word(root, "pad", pads, WEFT_ARRAY_LEN(pads), &word, err);
+    int rc = weft_config_word(root, "pad", pads, WEFT_ARRAY_LEN(pads), &word, err);
     config->pad = word == 0 ? WEFT_PAD_INHERIT : WEFT_PAD_SINGLETON;
     word = (int)config->unplaced;
-    rc = rc < 0 ? rc : get_word(root, "unplaced", unplaced, WEFT_ARRAY_LEN(unplaced), &word, err);
+    rc = rc < 0
+             ? rc
+             : weft_config_word(root, "unplaced", unplaced, WEFT_ARRAY_LEN(unplaced), &word, err);
     config->unplaced = word == 0 ? WEFT_UNPLACED_OMIT : WEFT_UNPLACED_SINGLETON;
+    word = (int)config->on_cross;
+    rc = rc < 0
+             ? rc
+             : weft_config_word(root, "onCross", crossings, WEFT_ARRAY_LEN(crossings), &word, err);
+    config->on_cross = (enum weft_on_cross)word;
     return rc < 0 ? rc : weft_json_get_bool(root, "paused", &config->paused, err);
 }
 
@@ -212,22 +245,16 @@ static int read_selector(const struct weft_json *root, struct weft_config *confi
         return weft_err_nomem(err);
     }
     if (weft_node_selector_parse(text, &config->node_selector, &why) < 0) {
-        return why.code == -ENOMEM ? weft_err_nomem(err)
-                                   : weft_json_error(weft_json_get(root, "nodeSelector"), err,
-                                                     "%.180s", why.message);
+        return weft_config_at(weft_json_get(root, "nodeSelector"), &why, err);
     }
     return 0;
 }
 
-int weft_config_names(const struct weft_json *object, const char *key, size_t max,
-                      struct weft_names *names, struct weft_error *err)
+int weft_config_words(const struct weft_json *list, size_t max, struct weft_names *names,
+                      struct weft_error *err)
 {
-    const struct weft_json *list = NULL;
-    const int rc = weft_json_get_array(object, key, &list, err);
-    if (rc <= 0) {
-        return rc;
-    }
-    if (weft_json_count(list) == 0 || weft_json_count(list) > max) {
+    if (weft_json_type(list) != WEFT_JSON_ARRAY || weft_json_count(list) == 0 ||
+        weft_json_count(list) > max) {
         return weft_json_error(list, err, "expected 1 to %zu names", max);
     }
     for (size_t i = 0; i < weft_json_count(list); i++) {
@@ -241,6 +268,36 @@ int weft_config_names(const struct weft_json *object, const char *key, size_t ma
         }
     }
     return 1;
+}
+
+int weft_config_names(const struct weft_json *object, const char *key, size_t max,
+                      struct weft_names *names, struct weft_error *err)
+{
+    const struct weft_json *list = NULL;
+    const int rc = weft_json_get_array(object, key, &list, err);
+    return rc <= 0 ? rc : weft_config_words(list, max, names, err);
+}
+
+int weft_config_text(const struct weft_json *object, const char *key, char **ret_text,
+                     struct weft_error *err)
+{
+    const char *text = NULL;
+    const int rc = weft_json_get_string(object, key, &text, err);
+    if (rc <= 0) {
+        return rc;
+    }
+    if (text[0] == '\0') {
+        return weft_json_error(weft_json_get(object, key), err, "is empty");
+    }
+    *ret_text = weft_strdup(text);
+    return *ret_text != NULL ? 1 : weft_err_nomem(err);
+}
+
+int weft_config_at(const struct weft_json *node, const struct weft_error *why,
+                   struct weft_error *err)
+{
+    return why->code == -ENOMEM ? weft_err_nomem(err)
+                                : weft_json_error(node, err, "%.180s", why->message);
 }
 
 int weft_config_check_tiers(const struct weft_json *list, const struct weft_names *tiers,
@@ -266,8 +323,8 @@ int weft_config_check_tiers(const struct weft_json *list, const struct weft_name
 static int read_head(const struct weft_json *root, struct weft_error *err)
 {
     static const char *const keys[] = {
-        "apiVersion", "kind",     "metadata", "paused",   "nodeSelector", "tiers",   "sources",
-        "pad",        "unplaced", "debounce", "holdDown", "brakes",       "outputs", NULL};
+        "apiVersion", "kind",    "metadata", "paused",   "nodeSelector", "tiers",  "sources", "pad",
+        "unplaced",   "onCross", "settle",   "debounce", "holdDown",     "brakes", "outputs", NULL};
     /* both must be there: an empty file, as an editor leaves it for a moment, is no configuration
      * that sets everything back to defaults */
     const char *version = "none";
@@ -296,6 +353,7 @@ static int read_all(const struct weft_json *root, struct weft_config *config,
     rc = rc < 0 ? rc : weft_config_names(root, "tiers", TIERS_MAX, &config->tiers, err);
     rc = rc < 0 ? rc : weft_config_check_tiers(weft_json_get(root, "tiers"), &config->tiers, err);
     rc = rc < 0 ? rc : weft_config_read_sources(root, config, err);
+    rc = rc < 0 ? rc : read_settle(root, config, err);
     rc = rc < 0 ? rc : read_debounce(root, config, err);
     rc = rc < 0 ? rc : read_hold_down(root, config, err);
     rc = rc < 0 ? rc : read_brakes(root, config, err);
@@ -309,6 +367,7 @@ static struct weft_config *config_new(void)
         const int64_t second = INT64_C(1000000000);
         config->debounce.quiet_ns = second;
         config->debounce.max_ns = 10 * second;
+        config->settle.snapshots = 1;
         config->hold_down.snapshots = 3;
         config->hold_down.period_ns = 600 * second;
         config->hold_down.forget_after_ns = WEFT_CONFIG_NEVER;

@@ -15,17 +15,46 @@
 
 struct weft_node_selector;
 
-enum { WEFT_CONFIG_MAX = 1 << 20, WEFT_CONFIG_SOURCES_MAX = 16, WEFT_CONFIG_GLOBS_MAX = 256 };
+enum {
+    WEFT_CONFIG_MAX = 1 << 20,
+    WEFT_CONFIG_SOURCES_MAX = 16,
+    WEFT_CONFIG_GLOBS_MAX = 256,
+    WEFT_CONFIG_FILES_MAX = 1024,
+    WEFT_CONFIG_COMMANDS_MAX = 16,
+    WEFT_CONFIG_ARGS_MAX = 64
+};
 /* forgetAfter: never */
 #define WEFT_CONFIG_NEVER INT64_MAX
 
-enum weft_source_kind { WEFT_SOURCE_LABELS, WEFT_SOURCE_INFINIBAND, WEFT_SOURCE_COUNT };
+enum weft_source_kind {
+    WEFT_SOURCE_LABELS,     /* labels of the cluster's Nodes */
+    WEFT_SOURCE_INFINIBAND, /* ibnetdiscover's or iblinkinfo's output: files or commands */
+    WEFT_SOURCE_UFM,        /* a UFM server's REST interface */
+    WEFT_SOURCE_LLDP,       /* lldpcli's JSON and switches' exports: files */
+    WEFT_SOURCE_SLURM,      /* topology.conf or topology.yaml */
+    WEFT_SOURCE_PTM,        /* topology.dot: the links that should be */
+    WEFT_SOURCE_AWS_API,    /* saved answers of DescribeInstanceTopology */
+    WEFT_SOURCE_OCI_IMDS,   /* saved answers of the instance metadata service */
+    WEFT_SOURCE_FILE,       /* weft's own plan file */
+    WEFT_SOURCE_COUNT
+};
+/* Its name in the configuration, as "infiniband"; static. */
+const char *weft_source_kind_name(enum weft_source_kind kind);
 
 /* A level that a chain lacks, below or above: a copy of its neighbour level, or a group of its own
  * a node. */
 enum weft_pad { WEFT_PAD_INHERIT, WEFT_PAD_SINGLETON, WEFT_PAD_COUNT };
 /* A selected node that no source knows. */
 enum weft_unplaced { WEFT_UNPLACED_OMIT, WEFT_UNPLACED_SINGLETON, WEFT_UNPLACED_COUNT };
+/* A better source's group (an NVLink domain) that lies across groups of a tier above: all of it
+ * goes where most of it is, it is cut, or it hangs under what holds all of it (discovery.md 4.7).
+ */
+enum weft_on_cross {
+    WEFT_ON_CROSS_DOMAIN_WINS,
+    WEFT_ON_CROSS_SPLIT,
+    WEFT_ON_CROSS_LIFT,
+    WEFT_ON_CROSS_COUNT
+};
 
 /* A list of strings, owned. */
 struct weft_names {
@@ -33,13 +62,40 @@ struct weft_names {
     size_t count;
 };
 
+/* How a UFM server knows us. */
+enum weft_ufm_auth { WEFT_UFM_BASIC, WEFT_UFM_TOKEN, WEFT_UFM_SESSION, WEFT_UFM_AUTH_COUNT };
+
+struct weft_config_ufm {
+    char *url; /* "https://host[:port]" without a path; NULL: the source is none */
+    enum weft_ufm_auth auth;
+    char *credentials; /* folder with the files username and password, or token */
+    char *ca_file;     /* NULL: the system's authorities */
+    char *pin;         /* "sha256//<base64 of the public key's hash>", or NULL */
+    unsigned page_rows;
+};
+
+/* Which fields a source has is decided by its kind; the others stay empty. */
 struct weft_config_source {
     enum weft_source_kind kind;
-    struct weft_label_levels levels;    /* labels: closest first */
-    char *dump;                         /* infiniband: path of the ibnetdiscover output */
-    struct weft_names tiers;            /* infiniband: its tiers' names, closest first */
-    struct weft_names exclude_hcas;     /* infiniband: globs of HCA names ("mlx5_4") */
-    struct weft_names exclude_switches; /* infiniband: globs of switch names or GUIDs */
+    char *name;                      /* for people: "ufm", "ufm-2" for the second of its kind */
+    char *text;                      /* its settings as one line: equal text, equal source */
+    struct weft_label_levels levels; /* labels: closest first */
+    struct weft_names files;         /* what is read, in this order */
+    char *folder;                    /* lldp: all *.json of it */
+    struct weft_names *commands;     /* infiniband: argument vectors, run one after the other */
+    size_t command_count;
+    struct weft_config_ufm ufm;
+    char *topology; /* slurm: which of a topology.yaml; NULL: its cluster_default */
+
+    struct weft_names tiers;            /* its tiers' names, closest first; empty: the kind's own */
+    struct weft_names exclude_hcas;     /* globs of HCA names ("mlx5_4") */
+    struct weft_names exclude_switches; /* globs of switch names or GUIDs */
+    char *node_map;                     /* file: what the source calls a node; NULL: none */
+    char *inventory;                    /* file: GUIDs by node; NULL: none */
+
+    int64_t interval_ns;     /* from the end of a look to the next; 0 for labels */
+    unsigned jitter_percent; /* of the interval, added at random */
+    int64_t timeout_ns;      /* of a look: commands and UFM */
 };
 
 struct weft_config {
@@ -51,6 +107,12 @@ struct weft_config {
     size_t source_count;
     enum weft_pad pad;
     enum weft_unplaced unplaced;
+    enum weft_on_cross on_cross;
+    struct {
+        unsigned
+            snapshots;    /* equal results in a row before a re-cabled fabric counts; 1: at once */
+        char *epoch_file; /* its content changes when the cabling was changed on purpose; or NULL */
+    } settle;
     struct {
         int64_t quiet_ns;
         int64_t max_ns;

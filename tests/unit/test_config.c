@@ -69,6 +69,9 @@ static void a_head_alone_is_the_default(void)
     CHECK_STR(c->tiers.items[2], "core");
     CHECK_INT(c->pad, WEFT_PAD_INHERIT);
     CHECK_INT(c->unplaced, WEFT_UNPLACED_OMIT);
+    CHECK_INT(c->on_cross, WEFT_ON_CROSS_DOMAIN_WINS);
+    CHECK_INT(c->settle.snapshots, 1);
+    CHECK(c->settle.epoch_file == NULL);
     CHECK_INT(c->debounce.quiet_ns, 1000000000);
     CHECK_INT(c->debounce.max_ns, 10000000000);
     CHECK_INT(c->hold_down.snapshots, 3);
@@ -101,6 +104,8 @@ static void every_field_is_read(void)
               "    excludeHCAs: [\"mlx5_4\", \"mlx5_bond*\"]\n"
               "    excludeSwitches: [\"storage-*\"]\n"
               "pad: singleton\n"
+              "onCross: split\n"
+              "settle: {snapshots: 2, epochFile: /etc/weft/epoch}\n"
               "unplaced: singleton\n"
               "debounce: {quiet: 500ms, max: 1m}\n"
               "holdDown: {snapshots: 5, period: 2h, forgetAfter: 48h}\n"
@@ -116,12 +121,19 @@ static void every_field_is_read(void)
     CHECK_STR(c->sources[0].levels.items[0].tier, "nvlink");
     CHECK_INT(c->sources[1].levels.count, 3);
     CHECK_INT(c->sources[2].kind, WEFT_SOURCE_INFINIBAND);
-    CHECK_STR(c->sources[2].dump, "/etc/weft/fabric.txt");
+    CHECK_STR(c->sources[2].files.items[0], "/etc/weft/fabric.txt");
+    CHECK_INT(c->sources[2].interval_ns, INT64_C(10000000000));
+    CHECK_STR(c->sources[0].name, "labels");
+    CHECK_STR(c->sources[1].name, "labels-2");
+    CHECK_STR(c->sources[2].name, "infiniband");
     CHECK_STR(c->sources[2].tiers.items[1], "spine");
     CHECK_STR(c->sources[2].exclude_hcas.items[1], "mlx5_bond*");
     CHECK_STR(c->sources[2].exclude_switches.items[0], "storage-*");
     CHECK_INT(c->pad, WEFT_PAD_SINGLETON);
     CHECK_INT(c->unplaced, WEFT_UNPLACED_SINGLETON);
+    CHECK_INT(c->on_cross, WEFT_ON_CROSS_SPLIT);
+    CHECK_INT(c->settle.snapshots, 2);
+    CHECK_STR(c->settle.epoch_file, "/etc/weft/epoch");
     CHECK_INT(c->debounce.quiet_ns, 500000000);
     CHECK_INT(c->debounce.max_ns, INT64_C(60000000000));
     CHECK_INT(c->hold_down.snapshots, 5);
@@ -131,6 +143,119 @@ static void every_field_is_read(void)
     CHECK_INT(c->brakes.moved_percent, 0);
     CHECK_INT(c->brakes.min_nodes, 16);
     CHECK_INT(c->outputs.hyper_nodes, false);
+}
+
+static void every_kind_has_its_fields(void)
+{
+    weft_auto(weft_config_free) struct weft_config *c =
+        parse("tiers: [leaf, spine, core]\n"
+              "sources:\n"
+              "- infiniband: {dumps: [a.txt, b.txt], interval: 30s, jitter: 0%}\n"
+              "- infiniband:\n"
+              "    commands: [[ibnetdiscover, -C, mlx5_0], [ibnetdiscover, -C, mlx5_1]]\n"
+              "    timeout: 90s\n"
+              "    inventory: guids.yaml\n"
+              "- ufm:\n"
+              "    url: https://ufm.example.com:8443\n"
+              "    auth: session\n"
+              "    credentials: /etc/weft/ufm\n"
+              "    caFile: /etc/weft/ufm/ca.crt\n"
+              "    pin: sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
+              "    pageRows: 500\n"
+              "    nodeMap: names.txt\n"
+              "- lldp: {folder: /var/lib/weft/lldp}\n"
+              "- lldp: {files: [x.json]}\n"
+              "- slurm: {yaml: topology.yaml, topology: gpu}\n"
+              "- ptm: {topology: topology.dot}\n"
+              "- awsApiFile: {file: aws.json}\n"
+              "- ociImds: {file: oci.json, tiers: [leaf, spine, core]}\n"
+              "- file: {path: plan.yaml, interval: 1m}\n");
+    if (c == NULL) {
+        return;
+    }
+    const struct weft_config_source *s = c->sources;
+    CHECK_INT(c->source_count, 10);
+    CHECK_INT(s[0].files.count, 2);
+    CHECK_INT(s[0].interval_ns, INT64_C(30000000000));
+    CHECK_INT(s[0].jitter_percent, 0);
+    CHECK_STR(s[1].name, "infiniband-2");
+    CHECK_INT(s[1].command_count, 2);
+    CHECK_INT(s[1].commands[1].count, 3);
+    CHECK_STR(s[1].commands[1].items[2], "mlx5_1");
+    CHECK_INT(s[1].interval_ns, INT64_C(300000000000));
+    CHECK_INT(s[1].jitter_percent, 10);
+    CHECK_INT(s[1].timeout_ns, INT64_C(90000000000));
+    CHECK_STR(s[1].inventory, "guids.yaml");
+    CHECK_INT(s[2].kind, WEFT_SOURCE_UFM);
+    CHECK_STR(s[2].ufm.url, "https://ufm.example.com:8443");
+    CHECK_INT(s[2].ufm.auth, WEFT_UFM_SESSION);
+    CHECK_STR(s[2].ufm.credentials, "/etc/weft/ufm");
+    CHECK_STR(s[2].ufm.ca_file, "/etc/weft/ufm/ca.crt");
+    CHECK_CONTAINS(s[2].ufm.pin, "sha256//AAAA");
+    CHECK_INT(s[2].ufm.page_rows, 500);
+    CHECK_STR(s[2].node_map, "names.txt");
+    CHECK_STR(s[3].folder, "/var/lib/weft/lldp");
+    CHECK_STR(s[4].files.items[0], "x.json");
+    CHECK_STR(s[5].topology, "gpu");
+    CHECK_INT(s[6].kind, WEFT_SOURCE_PTM);
+    CHECK_STR(s[7].name, "awsApiFile");
+    CHECK_INT(s[8].kind, WEFT_SOURCE_OCI_IMDS);
+    CHECK_INT(s[9].kind, WEFT_SOURCE_FILE);
+    CHECK_INT(s[9].interval_ns, INT64_C(60000000000));
+    CHECK(strcmp(s[3].text, s[4].text) != 0);
+}
+
+/* A source that did not change in a newer file is the same source: its last good result stays. */
+static void the_same_settings_have_the_same_text(void)
+{
+    weft_auto(weft_config_free) struct weft_config *a =
+        parse("tiers: [x]\nsources:\n- slurm: {conf: f, tiers: [x]}\n- file: {path: p}\n");
+    weft_auto(weft_config_free) struct weft_config *b =
+        parse("tiers: [x]\nsources:\n- file:\n    path: p\n- slurm: {conf: g, tiers: [x]}\n");
+    if (a != NULL && b != NULL) {
+        CHECK_STR(a->sources[1].text, b->sources[0].text);
+        CHECK(strcmp(a->sources[0].text, b->sources[1].text) != 0);
+    }
+}
+
+static void fields_of_kinds_are_checked(void)
+{
+    check_refused("sources:\n- infiniband: {dump: f, command: [x]}\n", "one of dump, dumps");
+    check_refused("sources:\n- infiniband: {command: ibnetdiscover}\n", "weft.yaml:2");
+    check_refused("sources:\n- infiniband: {command: []}\n", "weft.yaml:2");
+    check_refused("sources:\n- infiniband: {commands: [x]}\n", "expected 1 to 64 names");
+    check_refused("sources:\n- infiniband: {dump: f, timeout: 5s}\n", "for commands only");
+    check_refused("sources:\n- infiniband: {dump: f, interval: 10ms}\n", "between 1s and 24h");
+    check_refused("sources:\n- infiniband: {dump: f, interval: 48h}\n", "between 1s and 24h");
+    check_refused("sources:\n- infiniband: {dump: f, jitter: 10}\n", "weft.yaml:2");
+    check_refused("sources:\n- infiniband: {command: [x], timeout: 0s}\n", "between 1s and 24h");
+    check_refused("sources:\n- ufm: {credentials: d}\n", "url");
+    check_refused("sources:\n- ufm: {url: \"http://u\", credentials: d}\n", "https://HOST");
+    check_refused("sources:\n- ufm: {url: \"https://u/x\", credentials: d}\n", "https://HOST");
+    check_refused("sources:\n- ufm: {url: \"https://a:b@u\", credentials: d}\n", "https://HOST");
+    check_refused("sources:\n- ufm: {url: \"https://u\"}\n", "the files username and password");
+    check_refused("sources:\n- ufm: {url: \"https://u\", auth: token}\n", "the files token");
+    check_refused("sources:\n- ufm: {url: \"https://u\", auth: kerberos}\n",
+                  "neither basic nor token nor session");
+    check_refused("sources:\n- ufm: {url: \"https://u\", credentials: d, pin: abc}\n", "sha256//");
+    check_refused("sources:\n- ufm: {url: \"https://u\", credentials: d, password: p}\n",
+                  "unknown field");
+    check_refused("sources:\n- lldp: {}\n", "either files or folder");
+    check_refused("sources:\n- lldp: {files: [a], folder: b}\n", "either files or folder");
+    check_refused("sources:\n- slurm: {}\n", "either conf");
+    check_refused("sources:\n- slurm: {conf: a, yaml: b}\n", "either conf");
+    check_refused("sources:\n- slurm: {conf: a, topology: b}\n", "only a topology.yaml");
+    check_refused("sources:\n- ptm: {}\n", "topology, the path of a file, is missing");
+    check_refused("sources:\n- ptm: {topology: \"\"}\n", "is empty");
+    check_refused("sources:\n- awsApiFile: {}\n", "file, the path of a file, is missing");
+    check_refused("sources:\n- ociImds: {url: x}\n", "unknown field");
+    check_refused("sources:\n- file: {}\n", "path, the path of a file, is missing");
+    check_refused("sources:\n- file: {path: p}\n", "needs tiers");
+    check_refused("sources:\n- file: p\n", "a source is exactly one of");
+    check_refused("sources:\n- {}\n", "a source is exactly one of");
+    check_refused("onCross: merge\n", "neither domain-wins nor split nor lift");
+    check_refused("settle: {snapshots: 0}\n", "snapshots");
+    check_refused("settle: {epoch: x}\n", "unknown field");
 }
 
 static void the_plan_comes_from_the_source_if_the_file_has_none(void)
@@ -173,8 +298,8 @@ static void bad_files_are_refused_with_their_line(void)
     check_refused("sources:\n- labels: {keys: [{tierName: b}]}\n", "expected a label key");
     check_refused("sources:\n- infiniband: {}\n", "dump");
     check_refused("sources:\n- infiniband: {dump: f, color: red}\n", "unknown field");
-    check_refused("sources:\n- infiniband: {dump: f}\n  labels: {preset: aws}\n", "either");
-    check_refused("sources:\n- ufm: {}\n", "unknown field");
+    check_refused("sources:\n- infiniband: {dump: f}\n  labels: {preset: aws}\n", "exactly one");
+    check_refused("sources:\n- netq: {}\n", "unknown field");
     check_refused("sources: [{labels: {preset: aws}}, {infiniband: {dump: f}}]\n",
                   "several sources need tiers");
     check_refused("tiers: [leaf]\nsources:\n- labels: {preset: aws}\n",
@@ -206,6 +331,9 @@ static void every_failing_allocation_is_an_error(void)
     static const char text[] = "tiers: [nvlink, leaf, spine, core]\nnodeSelector: \"a in (b)\"\n"
                                "sources:\n- labels: {keys: [{key: k, tierName: nvlink}]}\n"
                                "- infiniband: {dump: f, excludeHCAs: [x], tiers: [leaf, spine]}\n"
+                               "- infiniband: {commands: [[a, b], [c]], nodeMap: m}\n"
+                               "- ufm: {url: \"https://u\", credentials: d, caFile: f}\n"
+                               "- lldp: {folder: f}\n"
                                "- labels: {preset: aws}\n";
     int rc = -ENOMEM;
     for (uint64_t n = 1; rc < 0 && n < 10000; n++) {
@@ -221,6 +349,9 @@ static void every_failing_allocation_is_an_error(void)
 WEFT_SUITE(config, {"an_empty_file_is_no_configuration", an_empty_file_is_no_configuration},
            {"a_head_alone_is_the_default", a_head_alone_is_the_default},
            {"every_field_is_read", every_field_is_read},
+           {"every_kind_has_its_fields", every_kind_has_its_fields},
+           {"the_same_settings_have_the_same_text", the_same_settings_have_the_same_text},
+           {"fields_of_kinds_are_checked", fields_of_kinds_are_checked},
            {"the_plan_comes_from_the_source_if_the_file_has_none",
             the_plan_comes_from_the_source_if_the_file_has_none},
            {"bad_files_are_refused_with_their_line", bad_files_are_refused_with_their_line},
