@@ -7,6 +7,7 @@
 
 #include "ctl/tree-print.h"
 #include "pkg/base/buf.h"
+#include "pkg/fabric/hostlist.h"
 #include "pkg/tree/tree.h"
 
 enum { PIECES_MAX = 16 };
@@ -154,7 +155,7 @@ static int put_nodes(struct drawing *d, const struct item *item, size_t depth)
     }
     put_stem(d, depth, false);
     (void)weft_buf_puts(d->buf, item->child != SIZE_MAX ? (d->utf8 ? "│   " : "|   ") : "    ");
-    if (weft_ctl_hostlist(names, item->own_count, PIECES_MAX, d->buf) == -ENOMEM) {
+    if (weft_hostlist_format(names, item->own_count, ", ", PIECES_MAX, d->buf) == -ENOMEM) {
         return -ENOMEM;
     }
     return weft_buf_putc(d->buf, '\n');
@@ -222,8 +223,8 @@ static int put_unplaced(struct drawing *d)
         return 0;
     }
     (void)weft_buf_printf(d->buf, "\nin no group (%zu): ", tree->unplaced_count);
-    if (weft_ctl_hostlist((const char *const *)tree->unplaced, tree->unplaced_count, PIECES_MAX,
-                          d->buf) == -ENOMEM) {
+    if (weft_hostlist_format((const char *const *)tree->unplaced, tree->unplaced_count, ", ",
+                             PIECES_MAX, d->buf) == -ENOMEM) {
         return -ENOMEM;
     }
     return weft_buf_putc(d->buf, '\n');

@@ -17,8 +17,5 @@ int weft_ctl_tree_json(const struct weft_tree *tree, struct weft_buf *buf)
 /* Box drawing with utf8, else ASCII. Counts, the tree, findings, unplaced nodes. */
 int weft_ctl_tree_draw(const struct weft_tree *tree, bool utf8, struct weft_buf *buf)
     __attribute__((warn_unused_result));
-/* Node names in short: "gpu-[01-04,07], login"; at most max pieces, then how many more. */
-int weft_ctl_hostlist(const char *const *names, size_t count, size_t max, struct weft_buf *buf)
-    __attribute__((warn_unused_result));
 
 #endif

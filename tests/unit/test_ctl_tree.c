@@ -217,31 +217,8 @@ static void the_yaml_is_hypernodes_of_the_tree(void)
     CHECK_INT(members, 5);
 }
 
-static void check_hostlist(const char *const *names, size_t count, size_t max, const char *expected)
-{
-    weft_auto(weft_buf_done) struct weft_buf buf;
-    weft_buf_init(&buf, 1024);
-    CHECK_INT(weft_ctl_hostlist(names, count, max, &buf), 0);
-    CHECK_STR(weft_buf_text(&buf), expected);
-}
-
-static void hostlists(void)
-{
-    static const char *const names[] = {"n10", "n2", "n1", "n3"};
-    check_hostlist(names, 4, 9, "n[1-3], n10");
-    static const char *const padded[] = {"g-01.x", "g-02.x", "g-04.x", "g-05.x", "h", "g-06.y"};
-    check_hostlist(padded, 6, 9, "g-[01-02,04-05].x, g-06.y, h");
-    check_hostlist(padded, 6, 1, "g-[01-02,04-05].x and 2 more");
-    static const char *const ip[] = {"ip-10-0-0-1.ec2", "ip-10-0-0-2.ec2"};
-    check_hostlist(ip, 2, 9, "ip-10-0-0-[1-2].ec2");
-    check_hostlist(names, 0, 9, "");
-    static const char *const huge[] = {"n99999999999999999999", "n99999999999999999998"};
-    check_hostlist(huge, 2, 9, "n99999999999999999998, n99999999999999999999");
-}
-
 WEFT_SUITE(ctl_tree, {"wrong_use_is_2", wrong_use_is_2}, {"failures_are_1", failures_are_1},
            {"the_json_has_the_promised_form", the_json_has_the_promised_form},
            {"the_drawing_follows_the_locale", the_drawing_follows_the_locale},
            {"labels_with_a_configuration", labels_with_a_configuration},
-           {"the_yaml_is_hypernodes_of_the_tree", the_yaml_is_hypernodes_of_the_tree},
-           {"hostlists", hostlists})
+           {"the_yaml_is_hypernodes_of_the_tree", the_yaml_is_hypernodes_of_the_tree})

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/tree-print.h"
 #include "pkg/base/buf.h"
-#include "pkg/base/str.h"
+#include "pkg/fabric/hostlist.h"
 
 /* A name cut at the last number of its first label: what follows a dot is a domain. */
 struct cut {
@@ -88,7 +87,8 @@ static void put_list(struct weft_buf *buf, const struct cut *cuts, size_t count)
     (void)weft_buf_puts(buf, after(&cuts[0]));
 }
 
-int weft_ctl_hostlist(const char *const *names, size_t count, size_t max, struct weft_buf *buf)
+int weft_hostlist_format(const char *const *names, size_t count, const char *separator, size_t max,
+                         struct weft_buf *buf)
 {
     weft_autofree struct cut *cuts = weft_calloc(count, sizeof(*cuts));
     if (cuts == NULL) {
@@ -108,7 +108,7 @@ int weft_ctl_hostlist(const char *const *names, size_t count, size_t max, struct
             (void)weft_buf_printf(buf, " and %zu more", count - i);
             break;
         }
-        (void)weft_buf_puts(buf, i > 0 ? ", " : "");
+        (void)weft_buf_puts(buf, i > 0 ? separator : "");
         put_list(buf, &cuts[i], end - i);
         i = end;
     }

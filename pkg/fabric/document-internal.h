@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names in documents: YAML and JSON writers give "1101" as a number as well as as a string. Private
+ * to pkg/fabric. */
+#ifndef WEFT_FABRIC_DOCUMENT_INTERNAL_H
+#define WEFT_FABRIC_DOCUMENT_INTERNAL_H
+
+#include <stdint.h>
+
+#include "pkg/base/error.h"
+#include "pkg/base/str.h"
+
+struct weft_json;
+
+/* A string's text, or a whole number's digits. text points into the document or into digits, so
+ * the struct must stay where it is. */
+struct weft_doc_text {
+    struct weft_str text; /* empty: absent or null */
+    char digits[24];
+};
+
+/* Errors: -EINVAL for another type, with file, line and field. */
+int weft_doc_text_of(const struct weft_json *node, struct weft_doc_text *ret,
+                     struct weft_error *err) __attribute__((warn_unused_result));
+int weft_doc_get_text(const struct weft_json *object, const char *key, struct weft_doc_text *ret,
+                      struct weft_error *err) __attribute__((warn_unused_result));
+/* A number, or a string that is one, within [0, max]: 1 and *ret; 0 if absent, null, "" or "N/A";
+ * -EINVAL. */
+int weft_doc_get_u64(const struct weft_json *object, const char *key, uint64_t max, uint64_t *ret,
+                     struct weft_error *err) __attribute__((warn_unused_result));
+
+#endif

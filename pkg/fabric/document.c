@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values of documents that come as text or as number. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "pkg/fabric/document-internal.h"
+#include "pkg/json/json.h"
+
+int weft_doc_text_of(const struct weft_json *node, struct weft_doc_text *ret,
+                     struct weft_error *err)
+{
+    const enum weft_json_type type = weft_json_type(node);
+    ret->text = (struct weft_str){"", 0};
+    if (type == WEFT_JSON_STRING) {
+        ret->text = weft_str(weft_json_string(node));
+        return 0;
+    }
+    if (type == WEFT_JSON_INT) {
+        (void)snprintf(ret->digits, sizeof(ret->digits), "%" PRId64, weft_json_int(node, 0));
+        ret->text = weft_str(ret->digits);
+        return 0;
+    }
+    return type == WEFT_JSON_NULL ? 0 : weft_json_error(node, err, "must be a string");
+}
+
+int weft_doc_get_text(const struct weft_json *object, const char *key, struct weft_doc_text *ret,
+                      struct weft_error *err)
+{
+    if (weft_json_type(object) != WEFT_JSON_OBJECT) {
+        return weft_json_error(object, err, "must be an object");
+    }
+    return weft_doc_text_of(weft_json_get(object, key), ret, err);
+}
+
+int weft_doc_get_u64(const struct weft_json *object, const char *key, uint64_t max, uint64_t *ret,
+                     struct weft_error *err)
+{
+    struct weft_doc_text text = {0};
+    const int rc = weft_doc_get_text(object, key, &text, err);
+    if (rc < 0 || text.text.len == 0 || weft_str_eq(text.text, "N/A")) {
+        return rc;
+    }
+    if (weft_parse_u64(text.text, max, ret) < 0) {
+        return weft_json_error(weft_json_get(object, key), err,
+                               "%.40s is not a number from 0 to %" PRIu64, text.text.data, max);
+    }
+    return 1;
+}
