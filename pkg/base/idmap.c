@@ -30,17 +30,19 @@ void weft_idmap_done(struct weft_idmap *map)
 
 void weft_idmap_reset(struct weft_idmap *map)
 {
-    if (map->count > 0) {
+    if (map->slot_count > 0 && map->count > 0) {
         memset(map->slots, 0, map->slot_count * sizeof(*map->slots));
-        map->count = 0;
     }
+    map->count = 0;
+    map->has_zero = false;
+    map->zero.value = 0;
 }
 
-/* The key's slot, or the free slot where it belongs. The table always has free slots. */
+/* The key's (not 0) slot, or the free slot where it belongs. The table always has free slots. */
 static struct weft_idmap_entry *find(const struct weft_idmap *map, uint64_t key)
 {
     size_t i = (size_t)mix(key) & (map->slot_count - 1);
-    while (map->slots[i].used && map->slots[i].key != key) {
+    while (map->slots[i].key != 0 && map->slots[i].key != key) {
         i = (i + 1) & (map->slot_count - 1);
     }
     return &map->slots[i];
@@ -55,7 +57,7 @@ static int grow(struct weft_idmap *map)
         return -ENOMEM;
     }
     for (size_t i = 0; i < map->slot_count; i++) {
-        if (map->slots[i].used) {
+        if (map->slots[i].key != 0) {
             *find(&bigger, map->slots[i].key) = map->slots[i];
         }
     }
@@ -64,23 +66,36 @@ static int grow(struct weft_idmap *map)
     return 0;
 }
 
+static int add(struct weft_idmap *map, uint64_t key, struct weft_idmap_entry **slot)
+{
+    if (map->count >= map->max) {
+        return -EFBIG;
+    }
+    if (key != 0 && (map->count + 1) * 2 > map->slot_count) {
+        const int rc = grow(map);
+        if (rc < 0) {
+            return rc;
+        }
+        *slot = find(map, key);
+    }
+    map->has_zero = map->has_zero || key == 0;
+    (*slot)->key = key;
+    (*slot)->value = 0;
+    map->count++;
+    return 0;
+}
+
 int weft_idmap_at(struct weft_idmap *map, uint64_t key, uint64_t **ret_value, bool *ret_new)
 {
-    struct weft_idmap_entry *slot = map->slot_count > 0 ? find(map, key) : NULL;
-    const bool is_new = slot == NULL || !slot->used;
+    struct weft_idmap_entry *slot = key == 0               ? &map->zero
+                                    : map->slot_count == 0 ? NULL
+                                                           : find(map, key);
+    const bool is_new = key == 0 ? !map->has_zero : slot == NULL || slot->key == 0;
     if (is_new) {
-        if (map->count >= map->max) {
-            return -EFBIG;
+        const int rc = add(map, key, &slot);
+        if (rc < 0) {
+            return rc;
         }
-        if (slot == NULL || (map->count + 1) * 2 > map->slot_count) {
-            const int rc = grow(map);
-            if (rc < 0) {
-                return rc;
-            }
-            slot = find(map, key);
-        }
-        *slot = (struct weft_idmap_entry){.key = key, .used = true};
-        map->count++;
     }
     if (ret_new != NULL) {
         *ret_new = is_new;
@@ -91,9 +106,15 @@ int weft_idmap_at(struct weft_idmap *map, uint64_t key, uint64_t **ret_value, bo
 
 bool weft_idmap_get(const struct weft_idmap *map, uint64_t key, uint64_t *ret_value)
 {
-    const struct weft_idmap_entry *slot = map->slot_count > 0 ? find(map, key) : NULL;
-    if (slot == NULL || !slot->used) {
+    const struct weft_idmap_entry *slot = &map->zero;
+    if (key == 0 ? !map->has_zero : map->slot_count == 0) {
         return false;
+    }
+    if (key != 0) {
+        slot = find(map, key);
+        if (slot->key == 0) {
+            return false;
+        }
     }
     if (ret_value != NULL) {
         *ret_value = slot->value;
@@ -101,16 +122,20 @@ bool weft_idmap_get(const struct weft_idmap *map, uint64_t key, uint64_t *ret_va
     return true;
 }
 
+/* The entry of key 0 comes last, at position slot_count. */
 bool weft_idmap_next(const struct weft_idmap *map, size_t *pos, uint64_t *ret_key,
                      uint64_t *ret_value)
 {
-    while (*pos < map->slot_count) {
-        const struct weft_idmap_entry *slot = &map->slots[(*pos)++];
-        if (slot->used) {
-            *ret_key = slot->key;
-            *ret_value = slot->value;
-            return true;
-        }
+    while (*pos < map->slot_count && map->slots[*pos].key == 0) {
+        (*pos)++;
     }
-    return false;
+    const bool in_slots = *pos < map->slot_count;
+    if (!in_slots && (*pos > map->slot_count || !map->has_zero)) {
+        return false;
+    }
+    const struct weft_idmap_entry *slot = in_slots ? &map->slots[*pos] : &map->zero;
+    (*pos)++;
+    *ret_key = slot->key;
+    *ret_value = slot->value;
+    return true;
 }

@@ -13,14 +13,15 @@
 struct weft_idmap_entry {
     uint64_t key;
     uint64_t value;
-    bool used;
 };
 
 struct weft_idmap {
-    struct weft_idmap_entry *slots; /* a power of two, or NULL while empty */
+    struct weft_idmap_entry *slots; /* a power of two, or NULL; key 0 marks a free slot */
     size_t slot_count;
     size_t count;
-    size_t max; /* most entries */
+    size_t max;                   /* most entries */
+    bool has_zero;                /* key 0 itself is in no slot, but here */
+    struct weft_idmap_entry zero; /* its value */
 };
 
 void weft_idmap_init(struct weft_idmap *map, size_t max);

@@ -11,17 +11,6 @@ struct weft_str weft_str(const char *text)
     return (struct weft_str){.data = text, .len = strlen(text)};
 }
 
-bool weft_str_eq(struct weft_str s, const char *text)
-{
-    return strlen(text) == s.len && memcmp(s.data, text, s.len) == 0;
-}
-
-bool weft_str_starts(struct weft_str s, const char *prefix)
-{
-    const size_t n = strlen(prefix);
-    return n <= s.len && memcmp(s.data, prefix, n) == 0;
-}
-
 bool weft_str_ends(struct weft_str s, const char *suffix)
 {
     const size_t n = strlen(suffix);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* A borrowed piece of text, not NUL-terminated. */
 struct weft_str {
@@ -17,8 +18,16 @@ struct weft_str {
 #define WEFT_STR_ARG(s) (int)(s).len, (s).data
 
 struct weft_str weft_str(const char *text);
-bool weft_str_eq(struct weft_str s, const char *text);
-bool weft_str_starts(struct weft_str s, const char *prefix);
+/* Inline, so that a literal's length is known when they are compiled: parsers ask them per line. */
+static inline bool weft_str_eq(struct weft_str s, const char *text)
+{
+    return strlen(text) == s.len && memcmp(s.data, text, s.len) == 0;
+}
+static inline bool weft_str_starts(struct weft_str s, const char *prefix)
+{
+    const size_t n = strlen(prefix);
+    return n <= s.len && memcmp(s.data, prefix, n) == 0;
+}
 bool weft_str_ends(struct weft_str s, const char *suffix);
 /* Without ASCII white space (blank, tab, CR, LF, VT, FF) at both ends. */
 struct weft_str weft_str_trim(struct weft_str s);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pkg/base/sort.h"
 #include "pkg/fabric/fabric-internal.h"
 
 struct order {
@@ -13,6 +14,13 @@ struct order {
     uint32_t kind;
     uint32_t index;
 };
+
+/* kinds are four */
+static uint64_t order_prefix(const void *item)
+{
+    const struct order *o = item;
+    return (uint64_t)o->kind << 62 | o->guid >> 2;
+}
 
 static int compare_order(const void *a, const void *b)
 {
@@ -27,7 +35,8 @@ static int compare_order(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-static int fill_device(struct weft_raw *raw, const struct raw_device *from, struct weft_device *to)
+static void fill_device(struct weft_raw *raw, const struct raw_device *from, char *text,
+                        struct weft_device *to)
 {
     to->guid = from->guid;
     to->system_guid = from->system_guid != 0 ? from->system_guid : from->guid;
@@ -35,11 +44,24 @@ static int fill_device(struct weft_raw *raw, const struct raw_device *from, stru
     to->device_id = from->device_id;
     to->host = WEFT_FABRIC_NO_HOST;
     to->line = from->line;
-    to->desc = weft_strndup(from->desc.len > 0 ? from->desc.data : "", from->desc.len);
+    to->desc = text;
+    if (from->desc.len > 0) {
+        memcpy(text, from->desc.data, from->desc.len);
+    }
+    text[from->desc.len] = '\0';
     if (from->line == 0) {
         raw->partial = true;
     }
-    return to->desc != NULL ? 0 : -ENOMEM;
+}
+
+/* Room for all descriptions and their ends. */
+static size_t desc_size(const struct weft_raw *raw)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < raw->device_count; i++) {
+        size += raw->devices[i].desc.len + 1;
+    }
+    return size;
 }
 
 /* Fills the devices by kind and GUID; place[raw index] = fabric index, or SIZE_MAX if the device's
@@ -48,15 +70,19 @@ static int place_devices(struct weft_raw *raw, struct weft_fabric *fabric, size_
 {
     weft_autofree struct order *order = weft_calloc(raw->device_count, sizeof(*order));
     fabric->devices = weft_calloc(raw->device_count, sizeof(*fabric->devices));
-    if (order == NULL || fabric->devices == NULL) {
+    fabric->desc_text = weft_malloc(desc_size(raw));
+    if (order == NULL || fabric->devices == NULL || fabric->desc_text == NULL) {
         return -ENOMEM;
     }
     for (size_t i = 0; i < raw->device_count; i++) {
         const struct raw_device *d = &raw->devices[i];
         order[i] = (struct order){.guid = d->guid, .kind = d->kind, .index = (uint32_t)i};
     }
-    qsort(order, raw->device_count, sizeof(*order), compare_order);
+    if (weft_sort(order, raw->device_count, sizeof(*order), order_prefix, compare_order) < 0) {
+        return -ENOMEM;
+    }
     size_t silent = 0;
+    char *text = fabric->desc_text;
     for (size_t i = 0; i < raw->device_count; i++) {
         const struct raw_device *from = &raw->devices[order[i].index];
         silent += from->line == 0;
@@ -67,9 +93,8 @@ static int place_devices(struct weft_raw *raw, struct weft_fabric *fabric, size_
         }
         place[order[i].index] = fabric->device_count;
         fabric->switch_count += from->kind == WEFT_DEVICE_SWITCH;
-        if (fill_device(raw, from, &fabric->devices[fabric->device_count++]) < 0) {
-            return -ENOMEM;
-        }
+        fill_device(raw, from, text, &fabric->devices[fabric->device_count++]);
+        text += from->desc.len + 1;
     }
     if (silent > 0) {
         weft_raw_warn(raw, 0,

@@ -75,8 +75,4 @@ int weft_raw_finish(struct weft_raw *raw, struct weft_fabric **ret_fabric, struc
 int weft_fabric_find_hosts(struct weft_fabric *fabric, struct weft_error *err)
     __attribute__((warn_unused_result));
 
-/* A description of one or two words whose first could be a host's name: *ret_host is the first
- * word, *ret_hca the second (empty if there is none). */
-bool weft_desc_split(const char *desc, struct weft_str *ret_host, struct weft_str *ret_hca);
-
 #endif

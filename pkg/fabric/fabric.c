@@ -15,9 +15,6 @@ void weft_fabric_free(struct weft_fabric *fabric)
     if (fabric == NULL) {
         return;
     }
-    for (size_t i = 0; fabric->devices != NULL && i < fabric->device_count; i++) {
-        weft_free(fabric->devices[i].desc);
-    }
     for (size_t i = 0; fabric->hosts != NULL && i < fabric->host_count; i++) {
         weft_free(fabric->hosts[i].name);
         weft_free(fabric->hosts[i].full_name);
@@ -27,6 +24,7 @@ void weft_fabric_free(struct weft_fabric *fabric)
     }
     weft_free(fabric->warnings);
     weft_free(fabric->devices);
+    weft_free(fabric->desc_text);
     weft_free(fabric->links);
     weft_free(fabric->hosts);
     weft_free(fabric->source);

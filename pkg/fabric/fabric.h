@@ -12,6 +12,8 @@
 #include "pkg/base/error.h"
 #include "pkg/base/mem.h"
 
+struct weft_str;
+
 enum {
     WEFT_FABRIC_TEXT_MAX =
         512 << 20, /* bytes of a dump; 65,536 hosts of 8 HCAs give about 200 MB */
@@ -43,7 +45,7 @@ enum weft_ca_role {
 struct weft_device {
     uint64_t guid;        /* node GUID: the identity, unique among devices of its kind */
     uint64_t system_guid; /* system image GUID; the node GUID if the dump does not say */
-    char *desc;           /* node description as seen; "" if none. Never an identity */
+    const char *desc;     /* node description as seen, in desc_text; "" if none. No identity */
     enum weft_device_kind kind;
     enum weft_ca_role role; /* CA only */
     uint32_t device_id;     /* 0 if unknown */
@@ -74,6 +76,7 @@ struct weft_fabric {
     char *source;                /* file name, for findings */
     struct weft_device *devices; /* sorted by kind, then GUID */
     size_t device_count;
+    char *desc_text;         /* all descriptions, each with its NUL */
     size_t switch_count;     /* devices[0, switch_count) are the switches */
     struct weft_link *links; /* sorted by a, a_port, b, b_port */
     size_t link_count;
@@ -104,5 +107,8 @@ char *weft_device_name(const struct weft_device *device) __attribute__((warn_unu
 /* An adapter's own name: the description's second word ("mlx5_0", "HCA-1"), else its GUID. Owned;
  * NULL without memory. */
 char *weft_ca_name(const struct weft_device *ca) __attribute__((warn_unused_result));
+/* A description of one or two words whose first could be a host's name: *ret_host is the first
+ * word, *ret_hca the second (empty if there is none). Views into desc. */
+bool weft_desc_split(const char *desc, struct weft_str *ret_host, struct weft_str *ret_hca);
 
 #endif

@@ -10,7 +10,11 @@
 #include <strings.h>
 
 #include "pkg/base/map.h"
+#include "pkg/base/sort.h"
 #include "pkg/fabric/fabric-internal.h"
+
+/* no candidate; more than there can be */
+#define NONE UINT32_MAX
 
 enum {
     /* Mellanox' id of a switch's SHARP aggregation node */
@@ -103,8 +107,8 @@ struct adapter {
     uint64_t system_guid;
     struct weft_str host; /* first word of the description */
     struct weft_str hca;
-    size_t device;
-    size_t candidate; /* by folded name; SIZE_MAX: none */
+    uint32_t device;
+    uint32_t candidate; /* by folded name; NONE: none */
 };
 
 struct finder {
@@ -112,7 +116,7 @@ struct finder {
     struct adapter *adapters;
     size_t count;
     struct weft_map *labels; /* folded short (or full) name to candidate */
-    size_t candidates;
+    uint32_t candidates;
 };
 
 static bool is_linked(const bool *linked, const struct weft_device *d, size_t i)
@@ -136,8 +140,8 @@ static int collect(struct finder *f)
         const struct weft_device *d = &fabric->devices[i];
         if (is_linked(linked, d, i)) {
             struct adapter *a = &f->adapters[f->count++];
-            *a = (struct adapter){.system_guid = d->system_guid, .device = i};
-            a->candidate = SIZE_MAX;
+            *a = (struct adapter){
+                .system_guid = d->system_guid, .device = (uint32_t)i, .candidate = NONE};
             if (!weft_desc_split(d->desc, &a->host, &a->hca)) {
                 a->host = (struct weft_str){0};
             }
@@ -146,17 +150,17 @@ static int collect(struct finder *f)
     return 0;
 }
 
-static int candidate_of(struct finder *f, struct weft_str name, size_t *ret_candidate)
+static int candidate_of(struct finder *f, struct weft_str name, uint32_t *ret_candidate)
 {
+    size_t candidate = f->candidates;
     char folded[NAME_MAX_LEN + 1];
     for (size_t i = 0; i < name.len; i++) {
         folded[i] = (char)tolower((unsigned char)name.data[i]);
     }
-    if (weft_map_get_n(f->labels, folded, name.len, ret_candidate)) {
-        return 0;
-    }
-    *ret_candidate = f->candidates++;
-    return weft_map_put_n(f->labels, folded, name.len, *ret_candidate);
+    const bool known = weft_map_get_n(f->labels, folded, name.len, &candidate);
+    *ret_candidate = (uint32_t)candidate;
+    f->candidates += !known;
+    return known ? 0 : weft_map_put_n(f->labels, folded, name.len, candidate);
 }
 
 static int compare_str(struct weft_str a, struct weft_str b)
@@ -164,6 +168,11 @@ static int compare_str(struct weft_str a, struct weft_str b)
     const size_t common = a.len < b.len ? a.len : b.len;
     const int cmp = common > 0 ? strncasecmp(a.data, b.data, common) : 0;
     return cmp != 0 ? cmp : (a.len > b.len) - (a.len < b.len);
+}
+
+static uint64_t candidate_prefix(const void *item)
+{
+    return ((const struct adapter *)item)->candidate;
 }
 
 static int compare_adapter(const void *a, const void *b)
@@ -185,25 +194,30 @@ static int compare_adapter(const void *a, const void *b)
 
 /* Takes the candidates away from names that two systems share: the same name and adapter name with
  * different system image GUIDs. *ret_shared[candidate] says which. Sorts the adapters. */
-static void find_shared(struct finder *f, bool *shared)
+static int find_shared(struct finder *f, bool *shared)
 {
-    qsort(f->adapters, f->count, sizeof(*f->adapters), compare_adapter);
+    if (weft_sort(f->adapters, f->count, sizeof(*f->adapters), candidate_prefix, compare_adapter) <
+        0) {
+        return -ENOMEM;
+    }
     for (size_t i = 1; i < f->count; i++) {
         const struct adapter *a = &f->adapters[i - 1];
         const struct adapter *b = &f->adapters[i];
-        if (b->candidate != SIZE_MAX && a->candidate == b->candidate &&
+        if (b->candidate != NONE && a->candidate == b->candidate &&
             compare_str(a->hca, b->hca) == 0 && a->system_guid != b->system_guid) {
             shared[b->candidate] = true;
         }
     }
+    return 0;
 }
 
 /* One round: by the short name, then (full) the adapters of shared short names by the full one. */
 static int name_round(struct finder *f, bool full)
 {
+    const uint32_t before = f->candidates;
     for (size_t i = 0; i < f->count; i++) {
         struct adapter *a = &f->adapters[i];
-        if (a->candidate != SIZE_MAX || a->host.len == 0) {
+        if (a->candidate != NONE || a->host.len == 0) {
             continue;
         }
         const struct weft_str name = full ? a->host : first_label(a->host);
@@ -214,15 +228,17 @@ static int name_round(struct finder *f, bool full)
             return -ENOMEM;
         }
     }
+    if (f->candidates == before) {
+        return 0; /* no full name contains a short one's dot, so nobody has a new neighbour */
+    }
     weft_autofree bool *shared = weft_calloc(f->candidates, sizeof(*shared));
-    if (shared == NULL) {
+    if (shared == NULL || find_shared(f, shared) < 0) {
         return -ENOMEM;
     }
-    find_shared(f, shared);
     for (size_t i = 0; i < f->count; i++) {
         struct adapter *a = &f->adapters[i];
-        if (a->candidate != SIZE_MAX && shared[a->candidate]) {
-            a->candidate = SIZE_MAX;
+        if (a->candidate != NONE && shared[a->candidate]) {
+            a->candidate = NONE;
         }
     }
     return 0;
@@ -238,7 +254,7 @@ static int adopt_siblings(struct finder *f)
         const struct adapter *a = &f->adapters[i];
         uint64_t *owner = NULL;
         bool is_new = false;
-        if (a->candidate == SIZE_MAX) {
+        if (a->candidate == NONE) {
             continue;
         }
         if (weft_idmap_at(&systems, a->system_guid, &owner, &is_new) < 0) {
@@ -249,9 +265,9 @@ static int adopt_siblings(struct finder *f)
     for (size_t i = 0; i < f->count; i++) {
         struct adapter *a = &f->adapters[i];
         uint64_t owner = UINT64_MAX;
-        if (a->candidate == SIZE_MAX && weft_idmap_get(&systems, a->system_guid, &owner) &&
+        if (a->candidate == NONE && weft_idmap_get(&systems, a->system_guid, &owner) &&
             owner != UINT64_MAX) {
-            a->candidate = (size_t)owner;
+            a->candidate = (uint32_t)owner;
             a->host = (struct weft_str){0};
         }
     }
@@ -267,7 +283,7 @@ static int group_unnamed(struct finder *f)
         struct adapter *a = &f->adapters[i];
         uint64_t *candidate = NULL;
         bool is_new = false;
-        if (a->candidate != SIZE_MAX) {
+        if (a->candidate != NONE) {
             continue;
         }
         if (weft_idmap_at(&systems, a->system_guid, &candidate, &is_new) < 0) {
@@ -276,7 +292,7 @@ static int group_unnamed(struct finder *f)
         if (is_new) {
             *candidate = f->candidates++;
         }
-        a->candidate = (size_t)*candidate;
+        a->candidate = (uint32_t)*candidate;
         a->host = (struct weft_str){0};
     }
     return 0;
@@ -284,14 +300,15 @@ static int group_unnamed(struct finder *f)
 
 /* ---- the list of hosts ---- */
 
-static int compare_by_candidate(const void *a, const void *b)
+/* Are the adapters of each host together, as the first round left them if all names are good? */
+static bool is_grouped(const struct finder *f)
 {
-    const struct adapter *x = a;
-    const struct adapter *y = b;
-    if (x->candidate != y->candidate) {
-        return x->candidate < y->candidate ? -1 : 1;
+    for (size_t i = 1; i < f->count; i++) {
+        if (f->adapters[i - 1].candidate > f->adapters[i].candidate) {
+            return false;
+        }
     }
-    return (x->device > y->device) - (x->device < y->device);
+    return true;
 }
 
 /* The host of adapters[0, count): all of one candidate. Its words point into descriptions. */
@@ -317,6 +334,18 @@ static struct found_host describe(const struct adapter *adapters, size_t first, 
         }
     }
     return host;
+}
+
+/* As compare_host: named ones first, then the first letters without their case. */
+static uint64_t host_prefix(const void *item)
+{
+    const struct found_host *host = item;
+    uint64_t prefix = host->full.len == 0;
+    for (size_t i = 0; i < 7; i++) {
+        const unsigned char c = i < host->full.len ? (unsigned char)host->full.data[i] : 0;
+        prefix = prefix << 8 | (uint64_t)tolower(c);
+    }
+    return prefix;
 }
 
 static int compare_host(const void *a, const void *b)
@@ -361,7 +390,10 @@ static int list_hosts(struct finder *f)
     if (found == NULL || fabric->hosts == NULL) {
         return -ENOMEM;
     }
-    qsort(f->adapters, f->count, sizeof(*f->adapters), compare_by_candidate);
+    if (!is_grouped(f) &&
+        weft_sort(f->adapters, f->count, sizeof(*f->adapters), candidate_prefix, NULL) < 0) {
+        return -ENOMEM;
+    }
     size_t count = 0;
     for (size_t i = 0; i < f->count;) {
         size_t end = i + 1;
@@ -371,7 +403,9 @@ static int list_hosts(struct finder *f)
         found[count++] = describe(f->adapters, i, end - i);
         i = end;
     }
-    qsort(found, count, sizeof(*found), compare_host);
+    if (weft_sort(found, count, sizeof(*found), host_prefix, compare_host) < 0) {
+        return -ENOMEM;
+    }
     for (size_t h = 0; h < count; h++) {
         const bool shared = (h > 0 && same_label(&found[h - 1], &found[h])) ||
                             (h + 1 < count && same_label(&found[h], &found[h + 1]));

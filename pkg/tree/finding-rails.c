@@ -7,6 +7,8 @@
 
 #include "pkg/base/buf.h"
 #include "pkg/base/map.h"
+#include "pkg/base/sort.h"
+#include "pkg/base/str.h"
 #include "pkg/fabric/fabric.h"
 #include "pkg/tree/rails.h"
 #include "pkg/tree/tree-internal.h"
@@ -30,21 +32,14 @@ void weft_rails_done(struct weft_rails *rails)
     *rails = (struct weft_rails){0};
 }
 
-/* An adapter's port as its node calls it: "HCA-1", "mlx5_0 port 2". */
-static int key_of(struct weft_rails *rails, struct weft_map *ids, const struct weft_device *ca,
-                  unsigned port, uint32_t *ret_key)
+static int add_key(struct weft_rails *rails, struct weft_map *ids, char *key, uint32_t *ret_key)
 {
-    weft_autofree char *name = weft_ca_name(ca);
-    weft_autofree char *key = name == NULL ? NULL
-                              : port == 1  ? weft_strdup(name)
-                                           : weft_asprintf("%s port %u", name, port);
-    size_t id = 0;
+    size_t id = rails->key_count;
     if (key == NULL) {
         return -ENOMEM;
     }
     if (!weft_map_get(ids, key, &id)) {
         void *list = rails->keys;
-        id = rails->key_count;
         if (weft_array_reserve(&list, &rails->key_cap, id + 1, sizeof(char *),
                                WEFT_FABRIC_LINKS_MAX) < 0) {
             return -ENOMEM;
@@ -53,10 +48,35 @@ static int key_of(struct weft_rails *rails, struct weft_map *ids, const struct w
         if (weft_map_put(ids, key, id) < 0) {
             return -ENOMEM;
         }
-        rails->keys[rails->key_count++] = weft_steal(&key);
+        rails->keys[rails->key_count++] = key;
     }
     *ret_key = (uint32_t)id;
     return 0;
+}
+
+/* An adapter's port as its node calls it: "HCA-1", "mlx5_0 port 2". Most adapters share few keys,
+ * so a known one costs no memory. */
+static int key_of(struct weft_rails *rails, struct weft_map *ids, const struct weft_device *ca,
+                  unsigned port, uint32_t *ret_key)
+{
+    struct weft_str host = {0};
+    struct weft_str hca = {0};
+    size_t id = 0;
+    if (port == 1 && weft_desc_split(ca->desc, &host, &hca) && hca.len > 0 &&
+        weft_map_get_n(ids, hca.data, hca.len, &id)) {
+        *ret_key = (uint32_t)id;
+        return 0;
+    }
+    weft_autofree char *name = weft_ca_name(ca);
+    weft_autofree char *key = name == NULL ? NULL
+                              : port == 1  ? weft_strdup(name)
+                                           : weft_asprintf("%s port %u", name, port);
+    const size_t before = rails->key_count;
+    const int rc = add_key(rails, ids, key, ret_key);
+    if (rails->key_count > before) {
+        (void)weft_steal(&key);
+    }
+    return rc;
 }
 
 static int collect(const struct weft_shape *shape, struct weft_rails *rails)
@@ -87,6 +107,17 @@ static int collect(const struct weft_shape *shape, struct weft_rails *rails)
         }
     }
     return 0;
+}
+
+static uint64_t group_prefix(const void *item)
+{
+    const struct weft_rail *rail = item;
+    return (uint64_t)rail->group << 32 | rail->key;
+}
+
+static uint64_t node_prefix(const void *item)
+{
+    return ((const struct weft_rail *)item)->node;
 }
 
 static int compare_by_key(const void *a, const void *b)
@@ -148,7 +179,10 @@ int weft_rails_collect(const struct weft_shape *shape, struct weft_rails *rails)
     if (collect(shape, rails) < 0) {
         return -ENOMEM;
     }
-    qsort(rails->items, rails->count, sizeof(*rails->items), compare_by_key);
+    if (weft_sort(rails->items, rails->count, sizeof(*rails->items), group_prefix, compare_by_key) <
+        0) {
+        return -ENOMEM;
+    }
     for (size_t i = 0; i < rails->count;) {
         size_t end = i + 1;
         while (end < rails->count && rails->items[end].group == rails->items[i].group &&
@@ -390,7 +424,10 @@ int weft_find_rails(const struct weft_shape *shape, const struct weft_tree *tree
     if (rc < 0) {
         return rc;
     }
-    qsort(rails.items, rails.count, sizeof(*rails.items), compare_by_node);
+    if (weft_sort(rails.items, rails.count, sizeof(*rails.items), node_prefix, compare_by_node) <
+        0) {
+        return -ENOMEM;
+    }
     const size_t habit_count = find_habits(shape, size, habits);
     const struct view v = {shape, tree, &rails, findings};
     return check_nodes(&v, habits, habit_count, size);

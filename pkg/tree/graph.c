@@ -267,38 +267,25 @@ static int add_hosts(struct weft_graph *graph, const struct weft_node *nodes, si
 
 /* ---- links ---- */
 
-/* A directed link between two numbered things. */
-struct arc {
-    uint32_t from;
-    uint32_t to;
-    uint32_t gbps;
-};
+enum which { PEERS, HOSTS, NOWHERE };
 
-enum which { PEERS, UPLINKS, HOSTS };
-
-/* The link as an arc of that adjacency, in the given direction; false if it has none there. */
-static bool arc_of(const struct weft_graph *graph, const struct weft_link *link, enum which which,
-                   bool reverse, struct arc *ret_arc)
+/* Where a link counts: between switches (both ways), between a switch and a host, or nowhere. Its
+ * switch is link->a; *ret_other is the other switch, or the host. */
+static enum which place_of(const struct weft_graph *graph, const struct weft_link *link,
+                           uint32_t *ret_other)
 {
-    const struct weft_device *b = &graph->fabric->devices[link->b];
     if (link->a >= graph->switch_count || graph->excluded_switch[link->a] || link->a == link->b) {
-        return false;
+        return NOWHERE;
     }
+    *ret_other = link->b;
     if (link->b < graph->switch_count) {
-        if (which != PEERS || graph->excluded_switch[link->b]) {
-            return false;
-        }
-        *ret_arc =
-            (struct arc){reverse ? link->b : link->a, reverse ? link->a : link->b, link->gbps};
-        return true;
+        return graph->excluded_switch[link->b] ? NOWHERE : PEERS;
     }
-    if (which == PEERS || reverse || graph->excluded_device[link->b]) {
-        return false;
+    if (graph->excluded_device[link->b]) {
+        return NOWHERE;
     }
-    const uint32_t host = graph->graph_host[b->host];
-    *ret_arc = (struct arc){which == UPLINKS ? host : link->a, which == UPLINKS ? link->a : host,
-                            link->gbps};
-    return true;
+    *ret_other = graph->graph_host[graph->fabric->devices[link->b].host];
+    return HOSTS;
 }
 
 static int compare_edge(const void *a, const void *b)
@@ -315,7 +302,9 @@ static void merge_rows(struct weft_adjacency *adjacency, size_t count)
     size_t begin = 0;
     for (size_t i = 0; i < count; i++) {
         const size_t end = adjacency->start[i + 1];
-        qsort(&adjacency->edges[begin], end - begin, sizeof(struct weft_edge), compare_edge);
+        if (end - begin > 1) {
+            qsort(&adjacency->edges[begin], end - begin, sizeof(struct weft_edge), compare_edge);
+        }
         adjacency->start[i] = kept;
         for (size_t e = begin; e < end; e++) {
             const struct weft_edge edge = adjacency->edges[e];
@@ -331,34 +320,78 @@ static void merge_rows(struct weft_adjacency *adjacency, size_t count)
     adjacency->start[count] = kept;
 }
 
-static int fill(const struct weft_graph *graph, enum which which, size_t count,
-                struct weft_adjacency *adjacency)
+/* Rows begin two later while they are counted, one later while they are filled. */
+static int add_rows(struct weft_adjacency *adjacency, size_t count)
 {
-    const struct weft_fabric *fabric = graph->fabric;
     adjacency->start = weft_calloc(count + 2, sizeof(*adjacency->start));
-    if (adjacency->start == NULL) {
-        return -ENOMEM;
-    }
-    struct arc arc = {0};
-    for (size_t l = 0; l < 2 * fabric->link_count; l++) {
-        if (arc_of(graph, &fabric->links[l / 2], which, (l & 1) != 0, &arc)) {
-            adjacency->start[arc.from + 2]++;
-        }
-    }
+    return adjacency->start != NULL ? 0 : -ENOMEM;
+}
+
+static int add_edges(struct weft_adjacency *adjacency, size_t count)
+{
     for (size_t i = 1; i <= count; i++) {
         adjacency->start[i + 1] += adjacency->start[i];
     }
     adjacency->edges = weft_calloc(adjacency->start[count + 1], sizeof(*adjacency->edges));
-    if (adjacency->edges == NULL) {
-        return -ENOMEM;
-    }
-    for (size_t l = 0; l < 2 * fabric->link_count; l++) {
-        if (arc_of(graph, &fabric->links[l / 2], which, (l & 1) != 0, &arc)) {
-            adjacency->edges[adjacency->start[arc.from + 1]++] =
-                (struct weft_edge){.to = arc.to, .count = 1, .weight = arc.gbps};
+    return adjacency->edges != NULL ? 0 : -ENOMEM;
+}
+
+static void add_edge(struct weft_adjacency *adjacency, uint32_t from, uint32_t to, uint32_t gbps)
+{
+    adjacency->edges[adjacency->start[from + 1]++] =
+        (struct weft_edge){.to = to, .count = 1, .weight = gbps};
+}
+
+static void count_links(struct weft_graph *graph)
+{
+    const struct weft_fabric *fabric = graph->fabric;
+    uint32_t other = 0;
+    for (size_t l = 0; l < fabric->link_count; l++) {
+        const uint32_t a = fabric->links[l].a;
+        const enum which which = place_of(graph, &fabric->links[l], &other);
+        if (which == PEERS) {
+            graph->peers.start[a + 2]++;
+            graph->peers.start[other + 2]++;
+        } else if (which == HOSTS) {
+            graph->hosts.start[a + 2]++;
+            graph->uplinks.start[other + 2]++;
         }
     }
-    merge_rows(adjacency, count);
+}
+
+static void fill_links(struct weft_graph *graph)
+{
+    const struct weft_fabric *fabric = graph->fabric;
+    uint32_t other = 0;
+    for (size_t l = 0; l < fabric->link_count; l++) {
+        const struct weft_link *link = &fabric->links[l];
+        const enum which which = place_of(graph, link, &other);
+        if (which == PEERS) {
+            add_edge(&graph->peers, link->a, other, link->gbps);
+            add_edge(&graph->peers, other, link->a, link->gbps);
+        } else if (which == HOSTS) {
+            add_edge(&graph->hosts, link->a, other, link->gbps);
+            add_edge(&graph->uplinks, other, link->a, link->gbps);
+        }
+    }
+}
+
+static int add_links(struct weft_graph *graph)
+{
+    const size_t switches = graph->switch_count;
+    if (add_rows(&graph->peers, switches) < 0 || add_rows(&graph->hosts, switches) < 0 ||
+        add_rows(&graph->uplinks, graph->host_count) < 0) {
+        return -ENOMEM;
+    }
+    count_links(graph);
+    if (add_edges(&graph->peers, switches) < 0 || add_edges(&graph->hosts, switches) < 0 ||
+        add_edges(&graph->uplinks, graph->host_count) < 0) {
+        return -ENOMEM;
+    }
+    fill_links(graph);
+    merge_rows(&graph->peers, switches);
+    merge_rows(&graph->hosts, switches);
+    merge_rows(&graph->uplinks, graph->host_count);
     return 0;
 }
 
@@ -400,9 +433,7 @@ int weft_graph_build(const struct weft_fabric *fabric, const struct weft_node *n
     if (rc == 0) {
         exclude_adapters(graph);
     }
-    rc = rc == 0 ? fill(graph, PEERS, graph->switch_count, &graph->peers) : rc;
-    rc = rc == 0 ? fill(graph, UPLINKS, graph->host_count, &graph->uplinks) : rc;
-    rc = rc == 0 ? fill(graph, HOSTS, graph->switch_count, &graph->hosts) : rc;
+    rc = rc == 0 ? add_links(graph) : rc;
     if (rc < 0) {
         return weft_err_nomem(err);
     }

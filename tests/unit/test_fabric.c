@@ -445,7 +445,7 @@ static void every_failing_allocation_is_an_error(void)
         weft_fabric_free(fabric);
     }
     CHECK_INT(rc, 0);
-    CHECK(n > 50);
+    CHECK(n > 20);
 }
 
 WEFT_SUITE(fabric, {"a_fabric_of_two_racks", a_fabric_of_two_racks},
