@@ -132,6 +132,10 @@ struct weft_child_options {
     size_t output_max;       /* most bytes of standard output; the child is killed beyond it */
     int64_t timeout_ns;      /* killed after that; 0: no limit */
     bool merge_stderr;       /* standard error into the output; else the parent's standard error */
+    size_t errors_max; /* not with merge_stderr: keep so many bytes of standard error (more is read
+                          and dropped); 0: as merge_stderr says */
+    bool group;        /* in a session of its own: what it leaves behind when it exits is killed,
+                          and so are all of them where it would be */
 };
 
 struct weft_child_result {
@@ -140,6 +144,7 @@ struct weft_child_result {
     int signal;    /* that ended it, 0 if none */
     const char *output; /* NUL-terminated, borrowed for the call; never NULL */
     size_t output_len;
+    const char *errors; /* the beginning of standard error, likewise; "" without errors_max */
 };
 
 /* Starts a process without a terminal: standard input is /dev/null. done(data, result) runs once,

@@ -2,6 +2,10 @@
 /* Child processes: output, exit codes, limits, and letting go of one that still runs. */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "pkg/base/str.h"
 
 #include "pkg/base/clock.h"
 #include "pkg/loop/loop.h"
@@ -13,7 +17,7 @@ struct seen {
     bool done;
     int status, exit_code, signal;
     size_t len;
-    char text[64];
+    char text[64], errors[64];
 };
 
 static void on_done(void *data, const struct weft_child_result *result)
@@ -24,9 +28,8 @@ static void on_done(void *data, const struct weft_child_result *result)
     s->exit_code = result->exit_code;
     s->signal = result->signal;
     s->len = result->output_len;
-    for (size_t i = 0; i + 1 < sizeof(s->text) && result->output[i] != '\0'; i++) {
-        s->text[i] = result->output[i];
-    }
+    (void)snprintf(s->text, sizeof(s->text), "%.63s", result->output);
+    (void)snprintf(s->errors, sizeof(s->errors), "%.63s", result->errors);
 }
 
 static struct seen run(const struct weft_child_options *options)
@@ -100,6 +103,60 @@ static void too_much_output_is_killed(void)
     CHECK(s.len <= 5000);
 }
 
+static void standard_error_is_kept_apart_and_cut(void)
+{
+    const struct seen s =
+        run_shell("printf out; echo first >&2; i=0; while [ $i -lt 9000 ]; do echo more >&2; "
+                  "i=$((i+1)); done; exit 3",
+                  (struct weft_child_options){.output_max = 100, .errors_max = 10});
+    CHECK_INT(s.status, 0);
+    CHECK_INT(s.exit_code, 3); /* it did not block on a full pipe */
+    CHECK_STR(s.text, "out");
+    CHECK_STR(s.errors, "first\nmore");
+}
+
+/* Is the process of that number gone (or a corpse that nobody reaped yet)? */
+static bool is_dead(const char *number)
+{
+    uint64_t pid = 0;
+    CHECK_INT(weft_parse_u64(weft_str_trim(weft_str(number)), INT32_MAX, &pid), 0);
+    char path[64], line[256] = "";
+    (void)snprintf(path, sizeof(path), "/proc/%u/stat", (unsigned)pid);
+    for (int i = 0; i < 200; i++) {
+        FILE *f = fopen(path, "re");
+        const bool there = f != NULL && fgets(line, sizeof(line), f) != NULL;
+        if (f != NULL) {
+            (void)fclose(f);
+        }
+        const char *state = there ? strrchr(line, ')') : NULL;
+        if (state == NULL || strncmp(state, ") Z", 3) == 0) {
+            return true;
+        }
+        (void)usleep(10000);
+    }
+    return false;
+}
+
+static void a_group_dies_with_its_child(void)
+{
+    const int64_t begin = weft_clock_monotonic(weft_clock_system());
+    const struct seen slow =
+        run_shell("sleep 30 & echo $!; exec sleep 30",
+                  (struct weft_child_options){
+                      .output_max = 100, .timeout_ns = 300 * WEFT_NS_PER_MS, .group = true});
+    CHECK_INT(slow.status, -ETIMEDOUT);
+    CHECK(is_dead(slow.text));
+    const struct seen stray = run_shell(
+        "sleep 30 & echo $!", (struct weft_child_options){.output_max = 100, .group = true});
+    CHECK_INT(stray.status, 0);
+    CHECK_INT(stray.exit_code, 0);
+    CHECK(is_dead(stray.text));
+    const struct seen loud =
+        run_shell("yes x & yes y", (struct weft_child_options){.output_max = 9000, .group = true});
+    CHECK_INT(loud.status, -EFBIG);
+    CHECK(weft_clock_monotonic(weft_clock_system()) - begin < LONG_ENOUGH);
+}
+
 static void a_missing_program_is_an_error(void)
 {
     struct weft_loop *loop = NULL;
@@ -136,6 +193,8 @@ WEFT_SUITE(loop_child, {"output and exit code arrive", output_and_exit_code_arri
            {"a signal is told apart", a_signal_is_told_apart},
            {"too slow is killed", too_slow_is_killed},
            {"too much output is killed", too_much_output_is_killed},
+           {"standard error is kept apart and cut", standard_error_is_kept_apart_and_cut},
+           {"a group dies with its child", a_group_dies_with_its_child},
            {"a missing program is an error", a_missing_program_is_an_error},
            {"freeing a running child kills and reaps it",
             freeing_a_running_child_kills_and_reaps_it})
