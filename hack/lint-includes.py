@@ -5,7 +5,7 @@ import re
 import sys
 
 # a folder of pkg may include itself and folders of a lower rank
-RANKS = [["base"], ["json"], ["yaml", "xml", "pb", "loop"], ["rpc", "kube", "http"], ["kubelet", "machine", "fabric"],
+RANKS = [["base"], ["json"], ["yaml", "xml", "pb", "loop"], ["web"], ["rpc", "kube", "http"], ["kubelet", "machine", "fabric"],
          ["allocator", "tree", "source"], ["hypernode"], ["apply"]]
 RANK = {name: i for i, names in enumerate(RANKS) for name in names}
 
@@ -13,7 +13,7 @@ RANK = {name: i for i, names in enumerate(RANKS) for name in names}
 THIRD_PARTY = [
     (r"uv\.h$|uv/", ["pkg/loop"]),
     (r"grpc/|grpcpp/|absl/", ["pkg/rpc"]),
-    (r"curl/", ["pkg/kube"]),
+    (r"curl/", ["pkg/web", "pkg/kube"]),
     (r"cjson/", ["pkg/json"]),
     (r"yaml\.h$", ["pkg/yaml"]),
     (r"expat", ["pkg/xml"]),

@@ -12,37 +12,6 @@
 
 /* ---- no answer ---- */
 
-static int curl_errno(CURLcode code, bool *ret_retryable)
-{
-    static const struct {
-        CURLcode code;
-        int result;
-        bool permanent;
-    } known[] = {
-        {CURLE_OPERATION_TIMEDOUT, -ETIMEDOUT, false},
-        {CURLE_COULDNT_CONNECT, -ECONNREFUSED, false},
-        {CURLE_COULDNT_RESOLVE_HOST, -EHOSTUNREACH, false},
-        {CURLE_COULDNT_RESOLVE_PROXY, -EHOSTUNREACH, false},
-        {CURLE_OUT_OF_MEMORY, -ENOMEM, false},
-        {CURLE_SSL_CONNECT_ERROR, -EPROTO, false},
-        {CURLE_PEER_FAILED_VERIFICATION, -EPROTO, true},
-        {CURLE_SSL_CERTPROBLEM, -EPROTO, true},
-        {CURLE_SSL_CACERT_BADFILE, -EPROTO, true},
-        {CURLE_SSL_CIPHER, -EPROTO, true},
-        {CURLE_URL_MALFORMAT, -EINVAL, true},
-        {CURLE_UNSUPPORTED_PROTOCOL, -EINVAL, true},
-        {CURLE_FAILED_INIT, -EIO, true},
-    };
-    for (size_t i = 0; i < WEFT_ARRAY_LEN(known); i++) {
-        if (known[i].code == code) {
-            *ret_retryable = !known[i].permanent;
-            return known[i].result;
-        }
-    }
-    *ret_retryable = true;
-    return -EIO;
-}
-
 /* libcurl was given bytes and cannot say where they are from; NULL: not from a file. */
 static const char *file_to_blame(const struct weft_kube_config *config, CURLcode code,
                                  const char **ret_field)
@@ -62,7 +31,7 @@ static void report_curl(const struct weft_kube_call *call, CURLcode code, struct
     const char *field = "";
     const char *file = file_to_blame(call->client->config, code, &field);
     bool retryable = false;
-    const int rc = curl_errno(code, &retryable);
+    const int rc = weft_web_errno(code, &retryable);
     (void)weft_err_set(err, rc, WEFT_ERR_CURL, "%s: %s%s%s%s%s%s", call->what, text,
                        file != NULL ? " (" : "", field, file != NULL ? " " : "",
                        file != NULL ? file : "", file != NULL ? ")" : "");
@@ -156,7 +125,7 @@ static void report_status(struct weft_kube_call *call, struct weft_kube_result *
         result->error.retryable = true;
     }
     curl_off_t seconds = 0;
-    (void)curl_easy_getinfo(call->easy, CURLINFO_RETRY_AFTER, &seconds);
+    (void)curl_easy_getinfo(call->web.easy, CURLINFO_RETRY_AFTER, &seconds);
     if (seconds > 0) {
         result->retry_after_ns = (seconds < 3600 ? seconds : 3600) * WEFT_NS_PER_S;
     }
@@ -168,7 +137,7 @@ static void report_status(struct weft_kube_call *call, struct weft_kube_result *
 static bool was_sent(const struct weft_kube_call *call)
 {
     curl_off_t begun_us = 0;
-    (void)curl_easy_getinfo(call->easy, CURLINFO_PRETRANSFER_TIME_T, &begun_us);
+    (void)curl_easy_getinfo(call->web.easy, CURLINFO_PRETRANSFER_TIME_T, &begun_us);
     return call->is_write && begun_us > 0;
 }
 
@@ -206,8 +175,10 @@ static bool ended_whole(struct weft_kube_call *call, CURLcode code, struct weft_
     return result->error.code == 0;
 }
 
-void weft_kube_call_report(struct weft_kube_call *call, CURLcode code)
+void weft_kube_call_report(struct weft_web_call *web, CURLcode code)
 {
+    struct weft_kube_call *call = (void *)web;
+    WEFT_CHECK(call, WEFT_KUBE_CALL_MAGIC);
     weft_auto(weft_json_free) struct weft_json *body = NULL;
     struct weft_kube_result result = {.reason = ""};
     if (ended_whole(call, code, &result)) {

@@ -40,9 +40,9 @@ int weft_kube_call_read_head(struct weft_kube_call *call)
     long status = 0;
     long version = 0;
     const char *type = NULL;
-    (void)curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
-    (void)curl_easy_getinfo(call->easy, CURLINFO_CONTENT_TYPE, &type);
-    (void)curl_easy_getinfo(call->easy, CURLINFO_HTTP_VERSION, &version);
+    (void)curl_easy_getinfo(call->web.easy, CURLINFO_RESPONSE_CODE, &status);
+    (void)curl_easy_getinfo(call->web.easy, CURLINFO_CONTENT_TYPE, &type);
+    (void)curl_easy_getinfo(call->web.easy, CURLINFO_HTTP_VERSION, &version);
     call->client->stats.http2 += version == CURL_HTTP_VERSION_2_0;
     call->head_seen = true;
     call->status = (int)status;
@@ -80,7 +80,7 @@ static size_t on_write(char *bytes, size_t size, size_t count, void *data)
     struct weft_kube_call *call = data;
     WEFT_CHECK(call, WEFT_KUBE_CALL_MAGIC);
     const size_t len = size * count;
-    if (call->cancelled) {
+    if (call->web.cancelled) {
         return CURL_WRITEFUNC_ERROR;
     }
     call->client->stats.bytes_in += len;
@@ -95,7 +95,7 @@ static size_t on_write(char *bytes, size_t size, size_t count, void *data)
         (void)weft_err_set(&call->failure, rc, WEFT_ERR_HTTP, "%s: refused by its reader",
                            call->what);
     }
-    return rc < 0 || call->cancelled ? CURL_WRITEFUNC_ERROR : len;
+    return rc < 0 || call->web.cancelled ? CURL_WRITEFUNC_ERROR : len;
 }
 
 /* ---- silence ---- */
@@ -112,7 +112,7 @@ static void on_idle(void *data)
     (void)weft_err_set(&call->failure, -ETIMEDOUT, WEFT_ERR_HTTP, "%s: no byte for %lld ms",
                        call->what, (long long)(silent / WEFT_NS_PER_MS));
     call->failure.retryable = true;
-    weft_kube_pool_finish(call->pool, call, CURLE_OPERATION_TIMEDOUT);
+    weft_web_call_end(&call->web, CURLE_OPERATION_TIMEDOUT);
 }
 
 static int start_idle_timer(struct weft_kube_call *call, struct weft_error *err)
@@ -179,7 +179,7 @@ static void set_tls(CURL *easy, const struct weft_kube_config *config)
 
 static void set_transport(struct weft_kube_call *call)
 {
-    CURL *easy = call->easy;
+    CURL *easy = call->web.easy;
     const struct weft_kube_config *config = call->client->config;
     (void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, config->tls ? "https" : "http");
     (void)curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
@@ -232,9 +232,10 @@ static int set_identity(struct weft_kube_call *call)
     if (token == NULL) {
         if (config->username != NULL) {
             const char *password = weft_secret_reveal(&config->password, NULL);
-            (void)curl_easy_setopt(call->easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
-            (void)curl_easy_setopt(call->easy, CURLOPT_USERNAME, config->username);
-            (void)curl_easy_setopt(call->easy, CURLOPT_PASSWORD, password != NULL ? password : "");
+            (void)curl_easy_setopt(call->web.easy, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
+            (void)curl_easy_setopt(call->web.easy, CURLOPT_USERNAME, config->username);
+            (void)curl_easy_setopt(call->web.easy, CURLOPT_PASSWORD,
+                                   password != NULL ? password : "");
         }
         return 0;
     }
@@ -266,7 +267,7 @@ static int set_headers(struct weft_kube_call *call, const struct weft_kube_reque
 
 static int set_request(struct weft_kube_call *call, const struct weft_kube_request *request)
 {
-    CURL *easy = call->easy;
+    CURL *easy = call->web.easy;
     (void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, call->curl_text);
     (void)curl_easy_setopt(easy, CURLOPT_PRIVATE, call);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_write);
@@ -296,8 +297,8 @@ void weft_kube_call_free(struct weft_kube_call *call)
         return;
     }
     weft_timer_free(call->idle_timer);
-    if (call->easy != NULL) {
-        curl_easy_cleanup(call->easy);
+    if (call->web.easy != NULL) {
+        curl_easy_cleanup(call->web.easy);
     }
     for (struct curl_slist *h = call->headers; h != NULL; h = h->next) {
         explicit_bzero(h->data, strlen(h->data)); /* one of them holds the token */
@@ -307,10 +308,15 @@ void weft_kube_call_free(struct weft_kube_call *call)
     weft_free(call->what);
     weft_free(call->url);
     weft_free(call->body);
-    call->magic = 0;
+    call->magic = call->web.magic = 0;
     weft_free(call);
 }
 WEFT_DEFINE_AUTO(struct weft_kube_call, weft_kube_call_free)
+
+static void free_web(struct weft_web_call *web)
+{
+    weft_kube_call_free((void *)web);
+}
 
 static struct weft_kube_call *call_new(struct weft_kube_client *client,
                                        const struct weft_kube_request *request,
@@ -321,6 +327,8 @@ static struct weft_kube_call *call_new(struct weft_kube_client *client,
         return NULL;
     }
     call->magic = WEFT_KUBE_CALL_MAGIC;
+    call->web = (struct weft_web_call){
+        .magic = WEFT_WEB_CALL_MAGIC, .report = weft_kube_call_report, .free = free_web};
     call->client = client;
     call->timeout_ns = request->timeout_ns;
     call->idle_ns = request->idle_ns;
@@ -331,7 +339,7 @@ static struct weft_kube_call *call_new(struct weft_kube_client *client,
     call->on_done = callbacks->on_done;
     call->data = callbacks->data;
     weft_buf_init(&call->answer, WEFT_KUBE_BODY_MAX);
-    call->easy = curl_easy_init();
+    call->web.easy = curl_easy_init();
     call->what = weft_asprintf("%s %s", request->method, request->path);
     const bool has_query = request->query != NULL && request->query[0] != '\0';
     call->url = weft_asprintf("%s%s%s%s", client->url_base, request->path, has_query ? "?" : "",
@@ -340,28 +348,11 @@ static struct weft_kube_call *call_new(struct weft_kube_client *client,
         call->body = weft_memdup(request->body, request->body_len);
         call->body_len = request->body_len;
     }
-    if (call->easy == NULL || call->what == NULL || call->url == NULL ||
+    if (call->web.easy == NULL || call->what == NULL || call->url == NULL ||
         (request->body != NULL && call->body == NULL) || set_request(call, request) < 0) {
         return NULL;
     }
     return weft_steal(&call);
-}
-
-/* The newest pool, or a new one where that is retired. */
-static int current_pool(struct weft_kube_client *client, struct weft_kube_pool **ret_pool,
-                        struct weft_error *err)
-{
-    if (client->pools == NULL || client->pools->retired) {
-        struct weft_kube_pool *pool = NULL;
-        const int rc = weft_kube_pool_new(client, &pool, err);
-        if (rc < 0) {
-            return rc;
-        }
-        pool->next = client->pools;
-        client->pools = pool;
-    }
-    *ret_pool = client->pools;
-    return 0;
 }
 
 int weft_kube_call_start(struct weft_kube_client *client, const struct weft_kube_request *request,
@@ -369,7 +360,7 @@ int weft_kube_call_start(struct weft_kube_client *client, const struct weft_kube
                          struct weft_error *err)
 {
     WEFT_CHECK(client, WEFT_KUBE_CLIENT_MAGIC);
-    if (client->call_count >= WEFT_KUBE_CALLS_MAX) {
+    if (client->pools.call_count >= WEFT_KUBE_CALLS_MAX) {
         return weft_err_set(err, -EBUSY, WEFT_ERR_HTTP, "%s %s: %d calls are under way",
                             request->method, request->path, WEFT_KUBE_CALLS_MAX);
     }
@@ -380,26 +371,22 @@ int weft_kube_call_start(struct weft_kube_client *client, const struct weft_kube
                             request->method, request->path != NULL ? request->path : "(null)",
                             big ? "the body is too large" : "no path");
     }
-    struct weft_kube_pool *pool = NULL;
-    int rc = current_pool(client, &pool, err);
-    if (rc < 0) {
-        return rc;
-    }
     weft_auto(weft_kube_call_free) struct weft_kube_call *call =
         call_new(client, request, callbacks);
     if (call == NULL) {
         return weft_err_nomem(err);
     }
-    rc = start_idle_timer(call, err);
+    int rc = start_idle_timer(call, err);
+    rc = rc < 0 ? rc : weft_web_call_start(&client->pools, &call->web, err);
     if (rc < 0) {
         return rc;
     }
     client->stats.requests++;
     client->stats.writes += call->is_write;
+    struct weft_kube_call *started = weft_steal(&call);
     if (ret_call != NULL) {
-        *ret_call = call;
+        *ret_call = started;
     }
-    weft_kube_pool_add(pool, weft_steal(&call));
     return 0;
 }
 
@@ -422,6 +409,6 @@ void weft_kube_call_cancel(struct weft_kube_call *call)
 {
     if (call != NULL) {
         WEFT_CHECK(call, WEFT_KUBE_CALL_MAGIC);
-        weft_kube_pool_drop(call->pool, call);
+        weft_web_call_cancel(&call->web);
     }
 }

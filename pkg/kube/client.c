@@ -39,6 +39,7 @@ int weft_kube_client_new(struct weft_loop *loop, struct weft_kube_config *config
     }
     client->magic = WEFT_KUBE_CLIENT_MAGIC;
     client->loop = loop;
+    client->pools.loop = loop;
     client->config = config;
     client->program = weft_strdup(program);
     client->user_agent = weft_asprintf("%s/%s", program, WEFT_VERSION);
@@ -61,15 +62,7 @@ void weft_kube_client_free(struct weft_kube_client *client)
         return;
     }
     WEFT_CHECK(client, WEFT_KUBE_CLIENT_MAGIC);
-    while (client->pools != NULL) {
-        struct weft_kube_pool *pool = client->pools;
-        pool->retired = false; /* it is freed here, not with its last call */
-        while (pool->calls != NULL) {
-            weft_kube_pool_drop(pool, pool->calls);
-        }
-        client->pools = pool->next;
-        weft_kube_pool_free(pool);
-    }
+    weft_web_pools_done(&client->pools);
     curl_slist_free_all(client->connect_to);
     weft_kube_config_free(client->config);
     weft_free(client->program);
