@@ -41,14 +41,15 @@ int weft_tree_from_fabric(const struct weft_fabric *fabric, const struct weft_no
 
 /* ---- several sources ---- */
 
-enum { SOURCES_MAX = 16 };
-
 static int one_source(const struct weft_tree_source *source, const struct weft_node *nodes,
                       size_t node_count, struct weft_tree **ret_tree, struct weft_error *err)
 {
     if (source->fabric != NULL) {
         return weft_tree_from_fabric(source->fabric, nodes, node_count, &source->options, ret_tree,
                                      err);
+    }
+    if (source->declared != NULL) {
+        return weft_tree_from_said(source->declared, nodes, node_count, ret_tree, err);
     }
     if (nodes == NULL) {
         return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "node labels need a list of nodes");
@@ -154,16 +155,34 @@ static int planned_source(const struct weft_tree_input *input, size_t index,
     return rc;
 }
 
+static int merge(const struct weft_tree_input *input, struct weft_tree *const *trees,
+                 struct weft_tree **ret_tree, struct weft_error *err)
+{
+    bool declared[WEFT_TREE_SOURCES_MAX] = {0};
+    for (size_t s = 0; s < input->source_count; s++) {
+        declared[s] = input->sources[s].fabric == NULL;
+    }
+    const struct weft_merge_options options = {
+        .plan = input->plan,
+        .plan_count = input->plan_count,
+        .on_cross = input->on_cross,
+        .domain = input->domain,
+        .declared = declared,
+    };
+    return weft_tree_merge((const struct weft_tree *const *)trees, input->source_count, &options,
+                           ret_tree, err);
+}
+
 int weft_tree_build(const struct weft_tree_input *input, struct weft_tree **ret_tree,
                     struct weft_error *err)
 {
-    struct weft_tree *trees[SOURCES_MAX] = {0};
+    struct weft_tree *trees[WEFT_TREE_SOURCES_MAX] = {0};
     const size_t count = input->source_count;
-    if (count == 0 || count > SOURCES_MAX || (input->plan == NULL && count > 1)) {
+    if (count == 0 || count > WEFT_TREE_SOURCES_MAX || (input->plan == NULL && count > 1)) {
         return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
                             count > 1 ? "several sources (at most %d) need a tier plan"
                                       : "no source (at most %d)",
-                            (int)SOURCES_MAX);
+                            (int)WEFT_TREE_SOURCES_MAX);
     }
     int rc = 0;
     for (size_t s = 0; rc == 0 && s < count; s++) {
@@ -172,8 +191,7 @@ int weft_tree_build(const struct weft_tree_input *input, struct weft_tree **ret_
     if (rc == 0 && count == 1) {
         *ret_tree = weft_steal(&trees[0]);
     } else if (rc == 0) {
-        rc = weft_tree_merge((const struct weft_tree *const *)trees, count, input->plan,
-                             input->plan_count, ret_tree, err);
+        rc = merge(input, trees, ret_tree, err);
     }
     for (size_t s = 0; s < count; s++) {
         weft_tree_free(trees[s]);

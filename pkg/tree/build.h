@@ -15,6 +15,8 @@ struct weft_label_levels;
 struct weft_node;
 struct weft_tree;
 
+enum { WEFT_TREE_SOURCES_MAX = 16 };
+
 /* What of a switch fabric is evidence, and its tiers' names. */
 struct weft_tree_options {
     const char *const *tiers; /* closest first; NULL: leaf, spine, core; then "tier-N" */
@@ -39,11 +41,23 @@ int weft_tree_from_fabric(const struct weft_fabric *fabric, const struct weft_no
 int weft_tree_from_declared(const struct weft_declared *declared, struct weft_tree **ret_tree,
                             struct weft_error *err) __attribute__((warn_unused_result));
 
-/* One ranked source: exactly one of fabric and levels is set. */
+/* One ranked source: exactly one of fabric, levels (read off the nodes' labels) and declared (what
+ * something else says, such as a plan file) is set. */
 struct weft_tree_source {
     const struct weft_fabric *fabric;
     struct weft_tree_options options;
     const struct weft_label_levels *levels;
+    const struct weft_declared *declared;
+};
+
+/* An NVLink domain whose nodes are in several groups of the tier above: all go under the group with
+ * most of them; the domain is cut along the groups; or the domain hangs under the lowest group that
+ * has all of it, and is in none of the tiers between. */
+enum weft_tree_cross {
+    WEFT_CROSS_DOMAIN_WINS,
+    WEFT_CROSS_SPLIT,
+    WEFT_CROSS_LIFT,
+    WEFT_CROSS_COUNT
 };
 
 /* All that a tree is made from. */
@@ -54,12 +68,15 @@ struct weft_tree_input {
     size_t plan_count;
     const struct weft_node *nodes; /* NULL with fabrics only: every host with a usable name */
     size_t node_count;
+    enum weft_tree_cross on_cross;
+    const char *domain; /* name of the tier of NVLink domains; NULL: "nvlink" */
 };
 
-/* The tree of all sources together. A tier of a node comes from the first source that knows it;
- * where groups of two sources cross, the better one's stays whole and a finding says so. A fabric
- * with more tiers than the plan has names for loses the farthest, with a finding. Errors as above,
- * and -EINVAL if a source has a tier that plan does not name or not in this order. */
+/* The tree of all sources together (docs/tree.md). A tier of a node comes from the first source
+ * that knows it; where groups of two sources cross, the better one's stays whole, NVLink domains go
+ * by on_cross, and a finding says so. A fabric with more tiers than the plan has names for loses
+ * the farthest, with a finding. Errors as above, and -EINVAL if a source has a tier that plan does
+ * not name or not in this order. */
 int weft_tree_build(const struct weft_tree_input *input, struct weft_tree **ret_tree,
                     struct weft_error *err) __attribute__((warn_unused_result));
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which host of the fabric a cluster node is, by name: the full name first, then the part before
- * the first dot where it is unique on both sides; upper and lower case are one. */
+/* Which host of a fabric, or which name of a plan, a cluster node is: the full name first, then the
+ * part before the first dot where it is unique on both sides; upper and lower case are one. */
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -45,16 +45,14 @@ static size_t get_folded(const struct weft_map *map, const char *name, bool shor
     return weft_map_get_n(map, folded, fold(name, short_form, folded), &value) ? value : SHARED;
 }
 
-static int index_hosts(const struct weft_fabric *fabric, struct weft_map *full,
+static int index_names(const char *const *names, size_t count, struct weft_map *full,
                        struct weft_map *shorts)
 {
-    for (size_t h = 0; h < fabric->host_count; h++) {
-        const struct weft_host *host = &fabric->hosts[h];
-        if (!host->mappable) {
+    for (size_t i = 0; i < count; i++) {
+        if (names[i] == NULL) {
             continue;
         }
-        if (put_folded(full, host->full_name, false, h) < 0 ||
-            put_folded(shorts, host->full_name, true, h) < 0) {
+        if (put_folded(full, names[i], false, i) < 0 || put_folded(shorts, names[i], true, i) < 0) {
             return -ENOMEM;
         }
     }
@@ -62,41 +60,54 @@ static int index_hosts(const struct weft_fabric *fabric, struct weft_map *full,
 }
 
 static int match_all(const struct weft_node *nodes, size_t node_count, struct weft_map *const *maps,
-                     bool *taken, uint32_t *host_of)
+                     bool *taken, uint32_t *name_of)
 {
     struct weft_map *labels = maps[2];
     for (size_t n = 0; n < node_count; n++) {
-        const size_t host = get_folded(maps[0], nodes[n].name, false);
-        host_of[n] = host != SHARED && !taken[host] ? (uint32_t)host : ID_NONE;
-        if (host_of[n] != ID_NONE) {
-            taken[host] = true;
+        const size_t name = get_folded(maps[0], nodes[n].name, false);
+        name_of[n] = name != SHARED && !taken[name] ? (uint32_t)name : ID_NONE;
+        if (name_of[n] != ID_NONE) {
+            taken[name] = true;
         }
         if (put_folded(labels, nodes[n].name, true, n) < 0) {
             return -ENOMEM;
         }
     }
     for (size_t n = 0; n < node_count; n++) {
-        const size_t host = get_folded(maps[1], nodes[n].name, true);
-        if (host_of[n] == ID_NONE && host != SHARED && !taken[host] &&
+        const size_t name = get_folded(maps[1], nodes[n].name, true);
+        if (name_of[n] == ID_NONE && name != SHARED && !taken[name] &&
             get_folded(labels, nodes[n].name, true) != SHARED) {
-            host_of[n] = (uint32_t)host;
-            taken[host] = true;
+            name_of[n] = (uint32_t)name;
+            taken[name] = true;
         }
     }
     return 0;
 }
 
-int weft_graph_match(const struct weft_fabric *fabric, const struct weft_node *nodes,
-                     size_t node_count, uint32_t *host_of)
+int weft_match_names(const char *const *names, size_t name_count, const struct weft_node *nodes,
+                     size_t node_count, uint32_t *name_of)
 {
     weft_auto(weft_map_free) struct weft_map *full = weft_map_new(WEFT_FABRIC_DEVICES_MAX);
     weft_auto(weft_map_free) struct weft_map *shorts = weft_map_new(WEFT_FABRIC_DEVICES_MAX);
     weft_auto(weft_map_free) struct weft_map *labels = weft_map_new(WEFT_FABRIC_DEVICES_MAX);
-    weft_autofree bool *taken = weft_calloc(fabric->host_count, sizeof(*taken));
+    weft_autofree bool *taken = weft_calloc(name_count, sizeof(*taken));
     struct weft_map *const maps[] = {full, shorts, labels};
     if (full == NULL || shorts == NULL || labels == NULL || taken == NULL ||
-        index_hosts(fabric, full, shorts) < 0) {
+        index_names(names, name_count, full, shorts) < 0) {
         return -ENOMEM;
     }
-    return match_all(nodes, node_count, maps, taken, host_of);
+    return match_all(nodes, node_count, maps, taken, name_of);
+}
+
+int weft_graph_match(const struct weft_fabric *fabric, const struct weft_node *nodes,
+                     size_t node_count, uint32_t *host_of)
+{
+    weft_autofree const char **names = weft_calloc(fabric->host_count, sizeof(*names));
+    if (names == NULL) {
+        return -ENOMEM;
+    }
+    for (size_t h = 0; h < fabric->host_count; h++) {
+        names[h] = fabric->hosts[h].mappable ? fabric->hosts[h].full_name : NULL;
+    }
+    return weft_match_names(names, fabric->host_count, nodes, node_count, host_of);
 }

@@ -4,33 +4,52 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pkg/base/buf.h"
 #include "pkg/base/map.h"
 #include "pkg/tree/merge-internal.h"
 #include "pkg/tree/tree.h"
+
+/* 16 paths of 16 levels, as pkg/tree/declared.c makes them at worst */
+enum { IDENTITY_MAX = 1 << 20 };
 
 static int compare_name(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int copy_group(const struct merge *m, size_t l, const struct merge_part *part,
-                      struct weft_tree_group *group)
+/* "rack=7", and of a part of a group "rack=7@switch:0…": what cuts it, which may be a part itself.
+ */
+static int put_identity(const struct merge *m, const struct merge_part *part, size_t l,
+                        struct weft_buf *buf)
+{
+    for (size_t steps = 0; steps <= m->level_count; steps++) {
+        const unsigned ordinal = m->levels[l].ordinal[part->source];
+        if (ordinal > 1) {
+            /* also where the best source says no such thing: no name depends on what others say */
+            (void)weft_buf_printf(buf, "source-%u:", ordinal);
+        }
+        (void)weft_buf_puts(buf, part->from->identity);
+        if (part->under_level == WEFT_TREE_NONE) {
+            break;
+        }
+        (void)weft_buf_putc(buf, '@');
+        l = part->under_level;
+        part = &m->levels[l].parts[part->under];
+    }
+    return buf->status < 0 ? -ENOMEM : 0;
+}
+
+/* A part of a group is not told by its switches: the other parts are on them too. */
+static int copy_switches(const struct merge_part *part, struct weft_tree_group *group)
 {
     const struct weft_tree_group *from = part->from;
-    group->parent = WEFT_TREE_NONE;
-    group->name = weft_strdup(from->name);
-    group->identity = part->under == WEFT_TREE_NONE
-                          ? weft_strdup(from->identity)
-                          : weft_asprintf("%s@%s", from->identity,
-                                          m->levels[l + 1].parts[part->under].from->identity);
+    const size_t guids = part->under_level == WEFT_TREE_NONE ? from->switch_guid_count : 0;
     group->switches = weft_calloc(from->switch_count, sizeof(char *));
-    group->switch_guids =
-        weft_memdup(from->switch_guids, from->switch_guid_count * sizeof(uint64_t));
-    if (group->name == NULL || group->identity == NULL || group->switches == NULL ||
-        group->switch_guids == NULL) {
+    group->switch_guids = weft_memdup(from->switch_guids, guids * sizeof(uint64_t));
+    if (group->switches == NULL || group->switch_guids == NULL) {
         return -ENOMEM;
     }
-    group->switch_guid_count = from->switch_guid_count;
+    group->switch_guid_count = guids;
     for (size_t i = 0; i < from->switch_count; i++) {
         group->switches[i] = weft_strdup(from->switches[i]);
         group->switch_count = i + 1;
@@ -41,8 +60,22 @@ static int copy_group(const struct merge *m, size_t l, const struct merge_part *
     return 0;
 }
 
-/* Two sources may give one identity to different groups of a tier; the source's rank tells them
- * apart. */
+static int copy_group(const struct merge *m, size_t l, const struct merge_part *part,
+                      struct weft_tree_group *group)
+{
+    weft_auto(weft_buf_done) struct weft_buf identity;
+    weft_buf_init(&identity, IDENTITY_MAX);
+    if (put_identity(m, part, l, &identity) < 0) {
+        return -ENOMEM;
+    }
+    group->parent = WEFT_TREE_NONE;
+    group->name = weft_strdup(part->from->name);
+    group->identity = weft_strdup(weft_buf_text(&identity));
+    return group->name != NULL && group->identity != NULL ? copy_switches(part, group) : -ENOMEM;
+}
+
+/* Two fabrics may give one identity to different groups of a tier, by a switch that both have; the
+ * source's rank tells them apart. */
 static int make_identities_differ(struct weft_tree_tier *tier, const size_t *sources)
 {
     weft_auto(weft_map_free) struct weft_map *seen = weft_map_new(SIZE_MAX / 2);

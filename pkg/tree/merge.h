@@ -3,16 +3,26 @@
 #ifndef WEFT_TREE_MERGE_H
 #define WEFT_TREE_MERGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "pkg/base/error.h"
+#include "pkg/tree/build.h"
 
 struct weft_tree;
 
+struct weft_merge_options {
+    const char *const *plan; /* tier names, closest first */
+    size_t plan_count;
+    enum weft_tree_cross on_cross;
+    const char *domain;   /* name of the tier of NVLink domains; NULL: "nvlink" */
+    const bool *declared; /* tree: of groups that are said, not of switches */
+};
+
 /* trees: best source first, all made from the same nodes; every tier of theirs is in plan, in its
  * order. The caller owns *ret_tree. Errors: -ENOMEM. */
-int weft_tree_merge(const struct weft_tree *const *trees, size_t count, const char *const *plan,
-                    size_t plan_count, struct weft_tree **ret_tree, struct weft_error *err)
-    __attribute__((warn_unused_result));
+int weft_tree_merge(const struct weft_tree *const *trees, size_t count,
+                    const struct weft_merge_options *options, struct weft_tree **ret_tree,
+                    struct weft_error *err) __attribute__((warn_unused_result));
 
 #endif

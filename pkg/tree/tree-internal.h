@@ -13,6 +13,7 @@
 #include "pkg/base/mem.h"
 #include "pkg/tree/findings.h"
 
+struct weft_declared;
 struct weft_fabric;
 struct weft_finding;
 struct weft_node;
@@ -101,7 +102,11 @@ int weft_graph_build(const struct weft_fabric *fabric, const struct weft_node *n
     __attribute__((warn_unused_result));
 void weft_graph_free(struct weft_graph *graph);
 WEFT_DEFINE_AUTO(struct weft_graph, weft_graph_free)
-/* Which fabric host each node is (ID_NONE: none), by the rules for names. Part of the above. */
+/* Which of the names (NULL: not to be used) each node is, or ID_NONE: by the whole name, then by
+ * the part before the first dot if that is unique on both sides; upper and lower case are one. */
+int weft_match_names(const char *const *names, size_t name_count, const struct weft_node *nodes,
+                     size_t node_count, uint32_t *name_of) __attribute__((warn_unused_result));
+/* Which fabric host each node is, likewise. Part of the above. */
 int weft_graph_match(const struct weft_fabric *fabric, const struct weft_node *nodes,
                      size_t node_count, uint32_t *host_of) __attribute__((warn_unused_result));
 
@@ -143,6 +148,14 @@ int weft_shape_distance(const struct weft_graph *graph, const bool *from, uint32
     __attribute__((warn_unused_result));
 /* Glues the switches in seeds by the hosts they share. */
 int weft_shape_glue_leaves(const struct weft_graph *graph, const bool *seeds, struct weft_union *u)
+    __attribute__((warn_unused_result));
+
+/* ---- declared groups ---- */
+
+/* The tree of what a plan says of the nodes (NULL: of all names in it), which it may call by other
+ * forms of their names. Errors: -EINVAL for doubled node names, -ENOMEM. */
+int weft_tree_from_said(const struct weft_declared *said, const struct weft_node *nodes,
+                        size_t node_count, struct weft_tree **ret_tree, struct weft_error *err)
     __attribute__((warn_unused_result));
 
 /* ---- the result ---- */

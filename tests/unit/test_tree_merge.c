@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Merging ranked sources: cases worked out by hand, and random ones against the slow oracle. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "pkg/base/buf.h"
+#include "pkg/fabric/labels.h"
+#include "pkg/fabric/node.h"
+#include "pkg/tree/build.h"
+#include "pkg/tree/tree.h"
+#include "tests/unit/merge_oracle.h"
+#include "tests/unit/unit.h"
+
+static const char *const level_names[] = {"nvlink", "leaf", "spine", "core"};
+
+/* A source that says values[node * levels + level]; NULL: it does not know. */
+static struct weft_declared *declare(const char *const *nodes, size_t node_count,
+                                     const char *const *tiers, size_t tier_count,
+                                     const char *const *values)
+{
+    struct weft_declared *d = weft_calloc(1, sizeof(*d));
+    for (size_t l = 0; l < tier_count; l++) {
+        CHECK_INT(weft_label_levels_add(&d->levels, tiers[l], tiers[l], NULL), 0);
+    }
+    d->nodes = weft_calloc(node_count, sizeof(char *));
+    d->values = weft_calloc(node_count * tier_count, sizeof(char *));
+    for (size_t n = 0; n < node_count; n++) {
+        d->nodes[n] = weft_strdup(nodes[n]);
+    }
+    d->node_count = node_count;
+    for (size_t i = 0; i < node_count * tier_count; i++) {
+        d->values[i] = values[i] != NULL ? weft_strdup(values[i]) : NULL;
+    }
+    return d;
+}
+
+static const char *const abcdef[] = {"a", "b", "c", "d", "e", "f"};
+
+/* What one source says of nodes a, b… in one tier each: "x x y -" is four nodes, "-" unknown. */
+struct says {
+    const char *tiers[3];
+    const char *values[3];
+};
+
+static struct weft_declared *parse_says(const struct says *says, size_t count)
+{
+    const char *values[6 * 3] = {NULL};
+    char text[6 * 3][8];
+    size_t tiers = 0;
+    while (tiers < 3 && says->tiers[tiers] != NULL) {
+        const char *p = says->values[tiers];
+        for (size_t n = 0; n < count; n++) {
+            int used = 0;
+            CHECK_INT(sscanf(p, " %7s%n", text[n * 3 + tiers], &used), 1);
+            p += used;
+        }
+        tiers++;
+    }
+    for (size_t n = 0; n < count; n++) {
+        for (size_t t = 0; t < tiers; t++) {
+            const char *value = text[n * 3 + t];
+            values[n * tiers + t] = strcmp(value, "-") == 0 ? NULL : value;
+        }
+    }
+    return declare(abcdef, count, says->tiers, tiers, values);
+}
+
+static struct weft_tree *merge_said(const struct says *says, size_t sources, size_t count,
+                                    enum weft_tree_cross on_cross)
+{
+    struct weft_declared *said[4] = {NULL};
+    struct weft_tree_source list[4] = {0};
+    for (size_t s = 0; s < sources; s++) {
+        said[s] = parse_says(&says[s], count);
+        list[s].declared = said[s];
+    }
+    const struct weft_tree_input input = {.sources = list,
+                                          .source_count = sources,
+                                          .plan = level_names,
+                                          .plan_count = 4,
+                                          .on_cross = on_cross};
+    struct weft_tree *tree = NULL;
+    struct weft_error err = {0};
+    CHECK_INT(weft_tree_build(&input, &tree, &err), 0);
+    CHECK_STR(err.message, "");
+    CHECK_INT(tree != NULL ? weft_tree_check(tree, &err) : -1, 0);
+    CHECK_STR(err.message, "");
+    for (size_t s = 0; s < sources; s++) {
+        weft_declared_free(said[s]);
+    }
+    return tree;
+}
+
+static size_t tier_named(const struct weft_tree *tree, const char *tier)
+{
+    size_t t = 0;
+    while (t < tree->tier_count && strcmp(tree->tiers[t].name, tier) != 0) {
+        t++;
+    }
+    return t;
+}
+
+static bool is_first(const size_t *group, size_t node)
+{
+    size_t b = 0;
+    while (group[b] != group[node]) {
+        b++;
+    }
+    return b == node;
+}
+
+/* "abc de -f": the groups' nodes by name of their first; those in none behind "-". */
+static void check_groups(const struct weft_tree *tree, const char *tier, const char *expected)
+{
+    char text[64] = "";
+    size_t at = 0;
+    const size_t t = tier_named(tree, tier);
+    if (t == tree->tier_count) {
+        CHECK_STR("no such tier", expected);
+        return;
+    }
+    const size_t *group = tree->tiers[t].node_group;
+    for (size_t n = 0; n < tree->node_count; n++) {
+        if (!is_first(group, n)) {
+            continue;
+        }
+        at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", at > 0 ? " " : "",
+                               group[n] == WEFT_TREE_NONE ? "-" : "");
+        for (size_t b = n; b < tree->node_count; b++) {
+            if (group[b] == group[n]) {
+                text[at++] = tree->nodes[b][0];
+            }
+        }
+        text[at] = '\0';
+    }
+    CHECK_STR(text, expected);
+}
+
+static const struct weft_finding *find(const struct weft_tree *tree, const char *kind)
+{
+    for (size_t i = 0; i < tree->finding_count; i++) {
+        if (strcmp(tree->findings[i].kind, kind) == 0) {
+            return &tree->findings[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- NVLink domains ---- */
+
+/* Domain X = a, b, c with c in another leaf; the fabric is ranked first. */
+static const struct says crossing[] = {
+    {{"leaf", "spine"}, {"l1 l1 l2 l2 l3 l3", "s1 s1 s1 s1 s2 s2"}}, {{"nvlink"}, {"X X X Y Z Z"}}};
+
+static void a_domain_wins_over_leaves(void)
+{
+    weft_auto(weft_tree_free) struct weft_tree *tree =
+        merge_said(crossing, 2, 6, WEFT_CROSS_DOMAIN_WINS);
+    check_groups(tree, "nvlink", "abc d ef");
+    check_groups(tree, "leaf", "abc d ef");
+    check_groups(tree, "spine", "abcd ef");
+    const struct weft_finding *f = find(tree, "crossing");
+    CHECK_STR(f != NULL ? f->subject : NULL, "X");
+    CHECK_CONTAINS(f != NULL ? f->detail : NULL,
+                   "put under l1, where most are (1 moved, such as c");
+}
+
+static void a_domain_is_split_by_leaves(void)
+{
+    weft_auto(weft_tree_free) struct weft_tree *tree = merge_said(crossing, 2, 6, WEFT_CROSS_SPLIT);
+    check_groups(tree, "nvlink", "ab c d ef");
+    check_groups(tree, "leaf", "ab cd ef");
+    check_groups(tree, "spine", "abcd ef");
+    const struct weft_finding *f = find(tree, "crossing");
+    CHECK_STR(f != NULL ? f->subject : NULL, "X");
+    CHECK_CONTAINS(f != NULL ? f->detail : NULL, "cut into 2");
+    CHECK_STR(tree->tiers[0].groups[0].identity, "nvlink=X@spine=s1/leaf=l1");
+}
+
+static void a_domain_is_lifted_over_leaves(void)
+{
+    weft_auto(weft_tree_free) struct weft_tree *tree = merge_said(crossing, 2, 6, WEFT_CROSS_LIFT);
+    check_groups(tree, "nvlink", "abc d ef");
+    check_groups(tree, "leaf", "-abc d ef");
+    check_groups(tree, "spine", "abcd ef");
+    const struct weft_finding *f = find(tree, "crossing");
+    CHECK_STR(f != NULL ? f->subject : NULL, "X");
+    CHECK_CONTAINS(f != NULL ? f->detail : NULL, "under their common group of tier spine");
+}
+
+/* Over two spines and no core there is no common group: it stands by itself. */
+static void a_domain_over_all_hangs_nowhere(void)
+{
+    static const struct says says[] = {
+        {{"leaf", "spine"}, {"l1 l1 l2 l2 l3 l3", "s1 s1 s1 s1 s2 s2"}},
+        {{"nvlink"}, {"X Y Y Y X X"}}};
+    weft_auto(weft_tree_free) struct weft_tree *tree = merge_said(says, 2, 6, WEFT_CROSS_LIFT);
+    check_groups(tree, "nvlink", "aef bcd");
+    check_groups(tree, "leaf", "-abcdef");
+    check_groups(tree, "spine", "-aef bcd");
+    weft_auto(weft_tree_free) struct weft_tree *wins =
+        merge_said(says, 2, 6, WEFT_CROSS_DOMAIN_WINS);
+    check_groups(wins, "leaf", "aef bcd");
+    check_groups(wins, "spine", "aef bcd");
+}
+
+/* Only the tier of domains goes by on_cross: others are cut by rank. */
+static void other_tiers_go_by_rank(void)
+{
+    static const struct says says[] = {{{"spine"}, {"s1 s1 s2 s2 - -"}},
+                                       {{"leaf"}, {"l1 l1 l1 l2 l2 l3"}}};
+    for (int c = 0; c < WEFT_CROSS_COUNT; c++) {
+        weft_auto(weft_tree_free) struct weft_tree *tree =
+            merge_said(says, 2, 6, (enum weft_tree_cross)c);
+        check_groups(tree, "leaf", "ab c de f");
+        check_groups(tree, "spine", "ab cde -f"); /* e goes with its leaf */
+    }
+    const struct says reversed[] = {says[1], says[0]};
+    weft_auto(weft_tree_free) struct weft_tree *tree =
+        merge_said(reversed, 2, 6, WEFT_CROSS_DOMAIN_WINS);
+    check_groups(tree, "leaf", "abc de f");
+    check_groups(tree, "spine", "abc de -f");
+}
+
+/* A group whose nodes nobody places in the next tier, but two sources in the one after it. */
+static void crossings_are_seen_over_a_gap(void)
+{
+    static const struct says says[] = {{{"leaf"}, {"- - - - m m"}},
+                                       {{"spine"}, {"s1 s1 s1 s2 s2 s2"}},
+                                       {{"nvlink"}, {"X X X X Y Y"}}};
+    weft_auto(weft_tree_free) struct weft_tree *tree = merge_said(says, 3, 6, WEFT_CROSS_SPLIT);
+    check_groups(tree, "nvlink", "abc d ef");
+    weft_auto(weft_tree_free) struct weft_tree *wins =
+        merge_said(says, 3, 6, WEFT_CROSS_DOMAIN_WINS);
+    check_groups(wins, "nvlink", "abcd ef");
+    check_groups(wins, "spine", "abcd ef");
+}
+
+/* ---- what sources say differently ---- */
+
+static void mismatches_are_told(void)
+{
+    static const struct says says[] = {{{"leaf"}, {"l1 l1 l1 l2 l2 -"}},
+                                       {{"leaf"}, {"r1 r1 r1 r1 r2 r2"}},
+                                       {{"leaf"}, {"q1 q1 q2 q3 q3 q4"}}};
+    weft_auto(weft_tree_free) struct weft_tree *tree = merge_said(says, 3, 6, WEFT_CROSS_SPLIT);
+    check_groups(tree, "leaf",
+                 "abc de f"); /* f by source 2, that has it with e: e is better known */
+    size_t count = 0;
+    for (size_t i = 0; i < tree->finding_count; i++) {
+        const struct weft_finding *f = &tree->findings[i];
+        if (strcmp(f->kind, "mismatch") == 0 && strcmp(f->subject, "r1") == 0) {
+            CHECK_STR(
+                f->detail,
+                "source 2 has these 4 nodes in one leaf group, better sources in 2: 3 of them "
+                "in l1 (source 1), others elsewhere, such as d in l2");
+            count++;
+        } else if (strcmp(f->kind, "mismatch") == 0 && strcmp(f->subject, "l1") == 0) {
+            CHECK_STR(f->detail,
+                      "source 1 has these 3 nodes in one leaf group, source 3 in 2, such "
+                      "as a in q1 and c in q2");
+            count++;
+        }
+    }
+    CHECK_INT(count, 2);
+}
+
+static void sources_that_agree_are_quiet(void)
+{
+    static const struct says says[] = {{{"leaf"}, {"l1 l1 l2 l2 - -"}},
+                                       {{"leaf", "spine"}, {"x x y y z z", "s s s s s s"}}};
+    weft_auto(weft_tree_free) struct weft_tree *tree = merge_said(says, 2, 6, WEFT_CROSS_SPLIT);
+    check_groups(tree, "leaf", "ab cd ef");
+    check_groups(tree, "spine", "abcdef");
+    CHECK(find(tree, "mismatch") == NULL);
+    CHECK(find(tree, "crossing") == NULL);
+}
+
+/* Both sources have a rack "r". What the second's is called must not hang on whether the first says
+ * anything: its HyperNode would be renamed. */
+static void equal_values_of_two_sources_keep_their_names(void)
+{
+    static const struct says both[] = {{{"leaf"}, {"r r - - - -"}}, {{"leaf"}, {"- - r r t t"}}};
+    static const struct says one[] = {{{"leaf"}, {"- - - - - -"}}, {{"leaf"}, {"- - r r t t"}}};
+    weft_auto(weft_tree_free) struct weft_tree *two = merge_said(both, 2, 6, WEFT_CROSS_SPLIT);
+    weft_auto(weft_tree_free) struct weft_tree *alone = merge_said(one, 2, 6, WEFT_CROSS_SPLIT);
+    CHECK_INT(two->tiers[0].group_count, 3);
+    CHECK_INT(alone->tiers[0].group_count, 2);
+    CHECK_STR(two->tiers[0].groups[0].identity, "leaf=r");
+    CHECK_STR(two->tiers[0].groups[1].identity, "source-2:leaf=r");
+    CHECK_STR(two->tiers[0].groups[2].identity, "source-2:leaf=t");
+    CHECK_STR(alone->tiers[0].groups[0].identity, "source-2:leaf=r");
+    CHECK_STR(alone->tiers[0].groups[1].identity, "source-2:leaf=t");
+}
+
+/* ---- names of a plan ---- */
+
+static void a_plans_names_are_matched_with_nodes(void)
+{
+    static const char *const said_names[] = {"GPU-1",   "foreign", "gpu-2.example.com",
+                                             "gpu-3.a", "gpu-3.b", "gpu-4.x"};
+    static const char *const racks[] = {"r1", "r1", "r1", "r2", "r2", "r3"};
+    static const char *const leaf[] = {"leaf"};
+    static const char *const names[] = {"gpu-2", "gpu-1.cluster.local", "gpu-3", "gpu-4.y",
+                                        "gpu-9"};
+    weft_auto(weft_declared_free) struct weft_declared *said =
+        declare(said_names, 6, leaf, 1, racks);
+    weft_auto(weft_nodes_done) struct weft_nodes nodes = {0};
+    for (size_t n = 0; n < WEFT_ARRAY_LEN(names); n++) {
+        struct weft_node *node = NULL;
+        CHECK_INT(weft_nodes_add(&nodes, names[n], NULL, &node), 0);
+    }
+    const struct weft_tree_source source = {.declared = said};
+    const struct weft_tree_input input = {
+        .sources = &source, .source_count = 1, .nodes = nodes.items, .node_count = nodes.count};
+    weft_auto(weft_tree_free) struct weft_tree *tree = NULL;
+    CHECK_INT(weft_tree_build(&input, &tree, NULL), 0);
+    /* gpu-3 is two names' short form, so it is nobody's; gpu-4.y is gpu-4.x by the short form */
+    CHECK_INT(tree->node_count, 3);
+    CHECK_STR(tree->nodes[0], "gpu-1.cluster.local");
+    CHECK_STR(tree->nodes[1], "gpu-2");
+    CHECK_STR(tree->nodes[2], "gpu-4.y");
+    CHECK_INT(tree->tiers[0].node_group[0], tree->tiers[0].node_group[1]);
+    CHECK(tree->tiers[0].node_group[0] != tree->tiers[0].node_group[2]);
+    CHECK_INT(tree->unplaced_count, 2);
+    CHECK_STR(tree->unplaced[0], "gpu-3");
+    CHECK_STR(tree->unplaced[1], "gpu-9");
+}
+
+/* ---- random ---- */
+
+/* Truth is a tree of fan-out 2 to 3; each source tells it with faults and gaps. */
+static void make_random(struct merge_oracle *o, uint64_t *random)
+{
+    *o = (struct merge_oracle){.nodes = 4 + (int)weft_random_below(random, 11),
+                               .levels = 2 + (int)weft_random_below(random, 3),
+                               .sources = 2 + (int)weft_random_below(random, 3)};
+    o->domain = (int)weft_random_below(random, (size_t)o->levels + 1) - 1;
+    o->on_cross = "wsl"[weft_random_below(random, 3)];
+    for (int s = 0; s < o->sources; s++) {
+        const size_t faults = weft_random_below(random, 40);
+        const size_t gaps = weft_random_below(random, 50);
+        for (int l = 0; l < o->levels; l++) {
+            const bool silent = weft_random_below(random, 4) == 0;
+            for (int n = 0; n < o->nodes; n++) {
+                int value = n >> (l + 1);
+                value = weft_random_below(random, 100) < faults ? (int)weft_random_below(random, 4)
+                                                                : value;
+                o->value[s][l][n] = silent || weft_random_below(random, 100) < gaps ? -1 : value;
+            }
+        }
+    }
+}
+
+static struct weft_tree *tree_of(const struct merge_oracle *o)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g",
+                                        "h", "i", "j", "k", "l", "m", "n"};
+    static const char *const numbers[] = {"0", "1", "2", "3", "4", "5", "6", "7"};
+    static const char *const plan[] = {"t0", "t1", "t2", "t3"};
+    struct weft_declared *said[MERGE_ORACLE_SOURCES] = {NULL};
+    struct weft_tree_source sources[MERGE_ORACLE_SOURCES] = {0};
+    for (int s = 0; s < o->sources; s++) {
+        const char *values[MERGE_ORACLE_NODES * MERGE_ORACLE_LEVELS] = {NULL};
+        for (int n = 0; n < o->nodes; n++) {
+            for (int l = 0; l < o->levels; l++) {
+                const int value = o->value[s][l][n];
+                values[n * o->levels + l] = value < 0 ? NULL : numbers[value];
+            }
+        }
+        said[s] = declare(names, (size_t)o->nodes, plan, (size_t)o->levels, values);
+        sources[s].declared = said[s];
+    }
+    const struct weft_tree_input input = {.sources = sources,
+                                          .source_count = (size_t)o->sources,
+                                          .plan = plan,
+                                          .plan_count = (size_t)o->levels,
+                                          .on_cross = o->on_cross == 'w'   ? WEFT_CROSS_DOMAIN_WINS
+                                                      : o->on_cross == 's' ? WEFT_CROSS_SPLIT
+                                                                           : WEFT_CROSS_LIFT,
+                                          .domain = o->domain >= 0 ? plan[o->domain] : "none"};
+    struct weft_tree *tree = NULL;
+    CHECK_INT(weft_tree_build(&input, &tree, NULL), 0);
+    for (int s = 0; s < o->sources; s++) {
+        weft_declared_free(said[s]);
+    }
+    return tree;
+}
+
+/* Nodes that no source knows are not in the tree: oracle's number to the tree's, or -1. */
+static int tree_node(const struct weft_tree *tree, int node)
+{
+    for (size_t n = 0; n < tree->node_count; n++) {
+        if (tree->nodes[n][0] == 'a' + node) {
+            return (int)n;
+        }
+    }
+    return -1;
+}
+
+static bool same_group(const struct weft_tree *tree, int level, int a, int b)
+{
+    const int x = tree_node(tree, a);
+    const int y = tree_node(tree, b);
+    const size_t *group = tree->tiers[level].node_group;
+    return x >= 0 && y >= 0 && group[x] == group[y] && group[x] != WEFT_TREE_NONE;
+}
+
+static bool agrees_in(const struct merge_oracle *o, const struct weft_tree *tree, int level)
+{
+    const char(*place)[MERGE_ORACLE_TEXT] = o->place[level];
+    for (int a = 0; a < o->nodes; a++) {
+        for (int b = 0; b <= a; b++) {
+            const bool same = place[a][0] != '\0' && strcmp(place[a], place[b]) == 0;
+            if (same != same_group(tree, level, a, b)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool agrees(const struct merge_oracle *o, const struct weft_tree *tree)
+{
+    bool all = true;
+    for (int l = 0; l < o->levels; l++) {
+        all = all && agrees_in(o, tree, l);
+    }
+    return all;
+}
+
+static void random_merges_are_the_oracles(void)
+{
+    uint64_t random = 7;
+    size_t crossings = 0;
+    for (int round = 0; round < 4000; round++) {
+        static struct merge_oracle o;
+        struct weft_error err = {0};
+        make_random(&o, &random);
+        merge_oracle_run(&o);
+        crossings += o.crossings > 0;
+        weft_auto(weft_tree_free) struct weft_tree *tree = tree_of(&o);
+        if (tree == NULL || weft_tree_check(tree, &err) < 0 || !agrees(&o, tree)) {
+            (void)fprintf(stderr, "round %d: %s\n", round, err.message);
+            CHECK(false);
+            return;
+        }
+    }
+    CHECK(crossings > 1500); /* else they show nothing */
+}
+
+WEFT_SUITE(tree_merge, {"a_domain_wins_over_leaves", a_domain_wins_over_leaves},
+           {"a_domain_is_split_by_leaves", a_domain_is_split_by_leaves},
+           {"a_domain_is_lifted_over_leaves", a_domain_is_lifted_over_leaves},
+           {"a_domain_over_all_hangs_nowhere", a_domain_over_all_hangs_nowhere},
+           {"other_tiers_go_by_rank", other_tiers_go_by_rank},
+           {"crossings_are_seen_over_a_gap", crossings_are_seen_over_a_gap},
+           {"mismatches_are_told", mismatches_are_told},
+           {"sources_that_agree_are_quiet", sources_that_agree_are_quiet},
+           {"equal_values_of_two_sources_keep_their_names",
+            equal_values_of_two_sources_keep_their_names},
+           {"a_plans_names_are_matched_with_nodes", a_plans_names_are_matched_with_nodes},
+           {"random_merges_are_the_oracles", random_merges_are_the_oracles})
