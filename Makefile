@@ -81,7 +81,7 @@ ABSL := $(shell ls /usr/lib/*/libabsl_*.a 2>/dev/null | sed 's,.*/lib\(absl_.*\)
 GRPC_LIBS := -Wl,--wrap=gpr_cpu_num_cores,--wrap=gpr_cpu_current_cpu -Wl,-Bstatic \
 	-Wl,--start-group -lgrpc_unsecure -lgpr -laddress_sorting -lupb $(ABSL) -lcares -lz \
 	-Wl,--end-group -lstdc++ -Wl,-Bdynamic
-BASE_LIBS := -Wl,-Bstatic -lprotobuf-c -luv_a -lyaml -Wl,-Bdynamic -lcjson -ldl -lm -lpthread
+BASE_LIBS := -Wl,-Bstatic -lprotobuf-c -luv_a -lyaml -lexpat -Wl,-Bdynamic -lcjson -ldl -lm -lpthread
 PLUGIN_LIBS := $(GRPC_LIBS) $(BASE_LIBS)
 CTRL_LIBS := -lcurl $(BASE_LIBS)
 CTL_LIBS := -lcurl $(BASE_LIBS)
@@ -195,7 +195,7 @@ $(BUILD)/fuzzobj/libweft.a: $(FUZZ_OBJ)
 $(BUILD)/fuzz/%: $(BUILD)/fuzzobj/tests/fuzz/%.o $(BUILD)/fuzzobj/libweft.a
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$@)
-	$(Q)clang-14 $(FUZZ_FLAGS) -fsanitize=fuzzer -Wl,--gc-sections -o $@ $^ -lcurl -lprotobuf-c -lyaml -lcjson -luv -lm
+	$(Q)clang-14 $(FUZZ_FLAGS) -fsanitize=fuzzer -Wl,--gc-sections -o $@ $^ -lcurl -lprotobuf-c -lyaml -lcjson -lexpat -luv -lm
 fuzz-smoke: $(FUZZERS) ## each fuzz target for FUZZ_SECONDS (20) from its committed corpus
 	@for f in $(FUZZERS); do n=$$(basename $$f); mkdir -p $(BUILD)/fuzz/work/$$n tests/fuzz/corpus/$$n; \
 		echo "fuzz $$n $(FUZZ_SECONDS) s"; \
