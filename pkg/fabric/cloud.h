@@ -12,10 +12,10 @@ struct weft_declared;
 
 enum { WEFT_CLOUD_TEXT_MAX = 64 << 20 };
 
-/* Tier names, closest first. NULL: leaf, spine, core, super-core. */
 struct weft_cloud_options {
-    const char *const *tiers;
+    const char *const *tiers; /* closest first; NULL: leaf, spine, core, super-core */
     size_t tier_count;
+    const char *host; /* OCI: the node that an answer of the metadata service is about */
 };
 
 /* The JSON of `aws ec2 describe-instance-topology` (one page, or pages one after the other): nodes
@@ -28,11 +28,12 @@ int weft_parse_aws_topology(const char *text, size_t len, const char *source,
                             struct weft_declared **ret_declared, struct weft_error *err)
     __attribute__((warn_unused_result));
 
-/* OCI: the host's own answer (IMDS /opc/v2/host/rdmaTopologyData, or /opc/v2/host with it inside),
- * about the node named host (WEFT_NAMES_HOSTS); or, host NULL, a list of compute hosts (the answer
- * of ListComputeHosts, also in `oci` form with "data" and hyphens) whose nodes are instance OCIDs
- * (WEFT_NAMES_INSTANCES). Levels: local block, network block, HPC island. Errors as above. */
-int weft_parse_oci(const char *text, size_t len, const char *source, const char *host,
+/* OCI: a host's own answer (metadata service: /opc/v2/host/rdmaTopologyData, or /opc/v2/host with
+ * it inside) about the node options->host (WEFT_NAMES_HOSTS); or, without options->host, a list of
+ * compute hosts (the answer of ListComputeHosts, also in `oci` form with "data" and hyphens) whose
+ * nodes are instance OCIDs (WEFT_NAMES_INSTANCES). Levels: local block, network block, HPC island.
+ * Errors as above. */
+int weft_parse_oci(const char *text, size_t len, const char *source,
                    const struct weft_cloud_options *options, struct weft_declared **ret_declared,
                    struct weft_error *err) __attribute__((warn_unused_result));
 

@@ -189,9 +189,13 @@ static void join_doubles(struct weft_rows *rows)
             continue;
         }
         if (compare_chain(before, row) != 0) {
+            char place[32] = "";
+            if (before->line > 0) {
+                (void)snprintf(place, sizeof(place), "(line %u) ", before->line);
+            }
             weft_warn(&rows->warnings, rows->source, row->line,
-                      "node %.80s is in %.60s and (line %u) in %.60s; weft keeps %.60s", row->node,
-                      closest(row), before->line, closest(before), closest(before));
+                      "node %.80s is in %.60s and %sin %.60s; weft keeps %.60s", row->node,
+                      closest(row), place, closest(before), closest(before));
         }
         row_done(row);
     }

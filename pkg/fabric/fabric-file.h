@@ -14,7 +14,7 @@
 struct weft_declared;
 
 enum {
-    WEFT_FABRIC_FILE_MAX = 64 << 20,
+    WEFT_FABRIC_FILE_MAX = 32 << 20,
     WEFT_FABRIC_FILE_GUIDS_MAX = 1 << 22,
     WEFT_FABRIC_FILE_EPOCH_MAX = 128
 };
@@ -53,13 +53,14 @@ WEFT_DEFINE_AUTO(struct weft_fabric_file, weft_fabric_file_free)
  *     groups:
  *     - {name: r1, level: rack, nodes: "n[01-16]"}
  *   guids:                       # optional: adapters of nodes
- *     "0x0c42a103001b7ab6": n01
+ *   - {node: n01, guids: ["0x0c42a103001b7ab6", "0x0c42a103001b7ab7"]}
  *   hosts:                       # optional: names that other sources use
- *     gpu-n01.example.com: n01
+ *   - {host: gpu-n01.example.com, node: n01}
  *
- * A node is named in one group only; a group's level is farther than those of groups within it; a
- * group's name is unique in its level under its parent. source is the file's name for errors. The
- * caller owns *ret_file. Errors: -EINVAL with file:line: field, -EFBIG, -ENOMEM. */
+ * A node is named once a level, by itself or through the groups around its own; a group's level is
+ * farther than those of groups within it; a group's name is unique in its level under its parent.
+ * Node names are matched as host names (WEFT_NAMES_HOSTS). source is the file's name for errors.
+ * The caller owns *ret_file. Errors: -EINVAL with file:line: field, -EFBIG, -ENOMEM. */
 int weft_parse_fabric_file(const char *text, size_t len, const char *source,
                            struct weft_fabric_file **ret_file, struct weft_error *err)
     __attribute__((warn_unused_result));

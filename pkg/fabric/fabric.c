@@ -22,6 +22,10 @@ void weft_fabric_free(struct weft_fabric *fabric)
     for (size_t i = 0; fabric->warnings != NULL && i < fabric->warning_count; i++) {
         weft_free(fabric->warnings[i]);
     }
+    for (size_t i = 0; fabric->port_names != NULL && i < fabric->port_name_count; i++) {
+        weft_free(fabric->port_names[i].name);
+    }
+    weft_free(fabric->port_names);
     weft_free(fabric->warnings);
     weft_free(fabric->devices);
     weft_free(fabric->desc_text);
@@ -29,6 +33,38 @@ void weft_fabric_free(struct weft_fabric *fabric)
     weft_free(fabric->hosts);
     weft_free(fabric->source);
     weft_free(fabric);
+}
+
+/* the group and the local bit of an EUI-64's first byte */
+#define MADE_BITS (UINT64_C(3) << 56)
+
+uint64_t weft_guid_made(const char *text, size_t len)
+{
+    return weft_hash64(WEFT_HASH_SEED, text, len) | MADE_BITS;
+}
+
+bool weft_guid_is_made(uint64_t guid)
+{
+    return (guid & MADE_BITS) == MADE_BITS;
+}
+
+const char *weft_fabric_port_name(const struct weft_fabric *fabric, size_t device, unsigned port)
+{
+    size_t low = 0;
+    size_t high = fabric->port_name_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const struct weft_port_name *p = &fabric->port_names[middle];
+        if (p->device == device && p->port == port) {
+            return p->name;
+        }
+        if (p->device < device || (p->device == device && p->port < port)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return NULL;
 }
 
 /* "MF0;name:MODEL/U1" (a managed switch): the name, and the module if the box has several

@@ -72,6 +72,14 @@ struct weft_host {
     uint64_t system_guid; /* smallest of its adapters */
 };
 
+/* A port that has a name, in fabrics of names (LLDP, plans): its number is its place among the
+ * device's port names, for findings only. */
+struct weft_port_name {
+    uint32_t device; /* index */
+    uint16_t port;
+    char *name;
+};
+
 struct weft_fabric {
     char *source;                /* file name, for findings */
     struct weft_device *devices; /* sorted by kind, then GUID */
@@ -85,6 +93,8 @@ struct weft_fabric {
     char **warnings; /* "file:line: …", the first WEFT_FABRIC_WARNINGS_MAX */
     size_t warning_count;
     size_t warning_total;
+    struct weft_port_name *port_names; /* by device, then port; none in InfiniBand dumps */
+    size_t port_name_count;
     bool partial; /* the scan or the file is incomplete: must never shrink what is known */
 };
 
@@ -99,6 +109,14 @@ WEFT_DEFINE_AUTO(struct weft_fabric, weft_fabric_free)
 int weft_parse_ibnetdiscover(const char *text, size_t len, const char *source,
                              struct weft_fabric **ret_fabric, struct weft_error *err)
     __attribute__((warn_unused_result));
+
+/* A GUID for a device that has none, made from a text that stands for it: stable over runs and
+ * versions. Its first byte has the group and the local bit set, which no adapter's EUI-64 has
+ * (IEEE 802, "Guidelines for EUI"), so it is never taken for a real one. */
+uint64_t weft_guid_made(const char *text, size_t len);
+bool weft_guid_is_made(uint64_t guid);
+/* The port's name, borrowed; NULL if it has a number only. */
+const char *weft_fabric_port_name(const struct weft_fabric *fabric, size_t device, unsigned port);
 
 /* A device's name for people: the part of a managed switch's description between ";" and ":"
  * ("MF0;leaf-1:MQM9701/U1" is "leaf-1"), with the module of a chassis ("dir-1/L16/U2"), else the
