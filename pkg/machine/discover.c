@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "pkg/base/buf.h"
+#include "pkg/machine/discover-sysfs.h"
 
 /* A node has one vendor's accelerators; where it has two (a GPU beside the CPU's own graphics), the
  * one that is sold as an accelerator comes first. */
 const struct weft_backend *const weft_backends[] = {
+    &weft_backend_amd,
     NULL,
 };
 

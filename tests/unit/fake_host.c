@@ -227,8 +227,57 @@ static bool line_link(struct weft_host *host, struct weft_str *rest)
         return false;
     }
     (void)snprintf(folder, sizeof(folder), KFD_NODES "/%s/%s/%s", node, kind, number);
-    folder[TEXT_MAX] = '\0';
     return add_properties(host, folder, rest);
+}
+
+static bool add_pair(struct weft_host *host, int a, int b, struct weft_str properties)
+{
+    for (int way = 0; way < 2; way++) {
+        char folder[TEXT_MAX];
+        char text[2 * TEXT_MAX];
+        const int from = way == 0 ? a : b;
+        const int to = way == 0 ? b : a;
+        (void)snprintf(folder, sizeof(folder), KFD_NODES "/%d/io_links/%d", from, to);
+        (void)snprintf(text, sizeof(text), "node_from=%d node_to=%d %.*s", from, to,
+                       (int)(properties.len < TEXT_MAX ? properties.len : TEXT_MAX),
+                       properties.data);
+        struct weft_str rest = weft_str(text);
+        if (!add_properties(host, folder, &rest)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool two_numbers(struct weft_str *rest, int *numbers)
+{
+    for (size_t i = 0; i < 2; i++) {
+        char text[TEXT_MAX];
+        int64_t value = 0;
+        if (!word(rest, text) || weft_parse_i64(weft_str(text), 0, 4096, &value) < 0) {
+            return false;
+        }
+        numbers[i] = (int)value;
+    }
+    return true;
+}
+
+static bool line_pair(struct weft_host *host, struct weft_str *rest)
+{
+    int n[2];
+    return two_numbers(rest, n) && add_pair(host, n[0], n[1], *rest);
+}
+
+static bool line_mesh(struct weft_host *host, struct weft_str *rest)
+{
+    int n[2];
+    bool ok = two_numbers(rest, n);
+    for (int a = ok ? n[0] : 0; ok && a < n[1]; a++) {
+        for (int b = a + 1; ok && b <= n[1]; b++) {
+            ok = add_pair(host, a, b, *rest);
+        }
+    }
+    return ok;
 }
 
 /* "PATH = TEXT" or "PATH -> TARGET" */
@@ -270,11 +319,8 @@ static bool read_line(struct weft_host *host, const char *line)
     static const struct {
         const char *verb;
         bool (*read)(struct weft_host *host, struct weft_str *rest);
-    } verbs[] = {{"pci", line_pci},
-                 {"cpus", line_cpus},
-                 {"node", line_node},
-                 {"kfd", line_kfd},
-                 {"link", line_link}};
+    } verbs[] = {{"pci", line_pci},   {"cpus", line_cpus}, {"node", line_node}, {"kfd", line_kfd},
+                 {"link", line_link}, {"pair", line_pair}, {"mesh", line_mesh}};
     for (size_t i = 0; i < WEFT_ARRAY_LEN(verbs); i++) {
         if (strcmp(verb, verbs[i].verb) == 0) {
             return verbs[i].read(host, &rest);

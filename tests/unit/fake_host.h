@@ -10,6 +10,8 @@
  *   cpus FIRST LAST PACKAGE    CPUs of a package;   node N CPULIST   a NUMA node
  *   kfd N key=value ...        a KFD node: gpu_id and name are files, the rest are its properties
  *   link N KIND K key=value    a link of it: KIND is io_links or p2p_links
+ *   pair A B key=value ...     io_links in both directions between two nodes
+ *   mesh FIRST LAST key=value  such pairs between all of a range
  * Values with blanks stand in double quotes; '#' begins a comment line. */
 #ifndef WEFT_TESTS_UNIT_FAKE_HOST_H
 #define WEFT_TESTS_UNIT_FAKE_HOST_H
