@@ -27,6 +27,37 @@ struct weft_tables {
     uint16_t memberships[2][256];
 };
 
+enum { WEFT_PLACE_OWN = UINT16_MAX }; /* each member of a class is alone in a place of its own */
+
+/* Interchangeable devices, and what the objective sees of them: a set's entries 1 to 7 depend only
+ * on how many of each class it has. Matrices are count x count; the diagonal is a pair of members.
+ * A group holds all members of a class or none (classes.c says why). */
+struct weft_classes {
+    size_t count;
+    size_t words;       /* of a bitset over classes */
+    uint16_t *of;       /* by rank */
+    uint16_t *rep;      /* by class: its lowest rank */
+    uint16_t *size;     /* by class */
+    uint16_t *block;    /* by class: classes that can be swapped whole have equal blocks */
+    uint64_t *b;        /* bandwidth */
+    uint8_t *t;         /* distance */
+    uint64_t *linked;   /* by class a bitset: the others with B > 0 */
+    uint64_t *unlinked; /* by class and distance a bitset: the others with B = 0 at that T */
+    uint16_t *socket;   /* by class: number of its socket, or WEFT_PLACE_OWN */
+    uint16_t *numa;
+    bool any_links;
+    uint16_t *groups;      /* numbers of the groups of all classes, one class after the other */
+    uint32_t *first_group; /* by class: where they begin; count + 1 entries */
+};
+
+/* Why devices are a group, as far as the machine says. */
+struct weft_group_reason {
+    int level;      /* the least T that joins them, -1 none */
+    int socket;     /* -1 none */
+    int parent;     /* -1 none */
+    uint64_t links; /* the greatest bandwidth that joins them, 0 none */
+};
+
 struct weft_allocator {
     size_t n;
     size_t words;      /* of a bitset over ranks */
@@ -35,16 +66,16 @@ struct weft_allocator {
     size_t *rank_of;   /* and back */
     uint64_t *b;       /* n x n */
     uint8_t *t;        /* n x n */
-    uint64_t *linked;  /* n bitsets: B > 0 */
     uint64_t *healthy; /* bitset */
     uint16_t *socket;  /* dense; unknown ones share one number */
     uint16_t *numa;
-    bool *socket_known;
+    int *socket_number;  /* the machine's, -1 unknown */
     int *parent;         /* -1 for whole devices */
     uint64_t *near_nics; /* n bitsets over NICs: those at T <= 2 */
-    uint16_t *class_of;  /* interchangeable devices have equal classes */
     uint64_t *groups;    /* group_count bitsets */
+    struct weft_group_reason *reasons;
     size_t group_count;
+    struct weft_classes classes;
     struct weft_tables *tables; /* NULL: too many devices, or made without */
 };
 
@@ -78,8 +109,14 @@ int weft_groups_derive(struct weft_allocator *a) __attribute__((warn_unused_resu
 
 /* ---- classes.c ---- */
 
-/* Numbers interchangeable devices alike. 0 or -ENOMEM. */
+/* Finds the classes; after the groups. 0 or -ENOMEM. */
 int weft_classes_derive(struct weft_allocator *a) __attribute__((warn_unused_result));
+void weft_classes_done(struct weft_classes *c);
+
+/* ---- blocks.c ---- */
+
+/* Which classes can be swapped whole: fills classes.block, of which rest is known. 0 or -ENOMEM. */
+int weft_blocks_derive(struct weft_allocator *a) __attribute__((warn_unused_result));
 
 /* ---- tables.c ---- */
 
@@ -87,76 +124,13 @@ int weft_classes_derive(struct weft_allocator *a) __attribute__((warn_unused_res
 int weft_tables_build(struct weft_allocator *a) __attribute__((warn_unused_result));
 void weft_tables_free(struct weft_tables *tables);
 
-/* ---- eval.c ---- */
-
-/* One request under work: its sets, and the best candidate so far. Made and freed by a pick. */
-struct weft_eval {
-    const struct weft_allocator *a;
-    enum weft_policy policy;
-    size_t size;               /* k */
-    uint64_t *available;       /* A, bitset */
-    uint64_t *required;        /* M, bitset */
-    uint64_t *candidates;      /* what may be chosen beside M; A without replicas */
-    uint64_t *whole;           /* devices all of whose ids are available; A without replicas */
-    uint16_t *group_available; /* |g & A| by group */
-    bool *group_intact;
-    bool cut_pending; /* the candidate's entry 2 is a bound that ties with the best */
-    bool skip_cut; /* entry 2 by its upper bound, the smallest degree: sizes where cuts cost much */
-
-    /* the candidate */
-    uint64_t *set;
-    uint16_t *members; /* the same as a list, in any order */
-    size_t count;
-
-    bool have_best;
-    uint64_t *best_set;
-    struct weft_objective best;
-
-    uint64_t *nic_scratch;  /* nic_words */
-    uint64_t *walk_scratch; /* 2 x words */
-    uint8_t *seen;          /* by socket or NUMA number */
-    uint64_t *cut_scratch;  /* weft_min_cut */
-    uint64_t work;          /* spent so far, in about nanoseconds */
-    void *arena;
-};
-
-/* Sets up for a's devices and candidates of at most size devices; the sets are empty. 0, -ENOMEM.
- * After the four sets of the request are filled, weft_eval_begin counts the groups. */
-int weft_eval_init(struct weft_eval *e, const struct weft_allocator *a, size_t size)
-    __attribute__((warn_unused_result));
-void weft_eval_begin(struct weft_eval *e);
-void weft_eval_done(struct weft_eval *e);
-WEFT_DEFINE_AUTO_VALUE(struct weft_eval, weft_eval_done)
-
-/* The candidate: emptied, grown, shrunk. */
-void weft_eval_clear(struct weft_eval *e);
-void weft_eval_add(struct weft_eval *e, size_t rank);
-void weft_eval_remove(struct weft_eval *e, size_t rank);
-/* Compares the candidate with the best and keeps the better one. Returns whether it was better. */
-bool weft_eval_try(struct weft_eval *e);
-/* The whole key of the candidate. */
-void weft_eval_objective(struct weft_eval *e, struct weft_objective *ret_objective);
 /* ---- mincut.c ---- */
 
-/* Words of scratch that weft_min_cut needs for count members. */
+/* Words of scratch that weft_min_cut needs for count vertices, the matrix not among them. */
 size_t weft_min_cut_scratch(size_t count);
-/* The minimum over all bipartitions of the members of the sum of B across; 0 for fewer than two.
- * Exact (Stoer and Wagner, JACM 44(4), 1997). */
-uint64_t weft_min_cut(const struct weft_allocator *a, const uint16_t *members, size_t count,
-                      uint64_t *scratch);
-
-/* ---- pick.c ---- */
-
-/* Leaves the best set of e->size devices between M and M with candidates in e->best_set. More than
- * |M| and fewer than there are devices are asked for. 0 or -ENOMEM. */
-int weft_pick_best(struct weft_eval *e, bool *ret_exact) __attribute__((warn_unused_result));
-/* weft_eval_init for a request of size (clipped), with its policy. */
-int weft_pick_init(struct weft_eval *e, const struct weft_allocator *a, int64_t size,
-                   enum weft_policy policy) __attribute__((warn_unused_result));
-
-/* ---- search.c ---- */
-
-/* Leaves the best candidate of size e->size in e; *ret_exact says whether it is surely the best. */
-int weft_search(struct weft_eval *e, bool *ret_exact) __attribute__((warn_unused_result));
+/* The minimum over all bipartitions of the vertices of the sum of weights across, 0 for fewer than
+ * two. w is a symmetric count x count matrix; it is used up. Exact (Stoer and Wagner, JACM 44(4),
+ * 1997). */
+uint64_t weft_min_cut(uint64_t *w, size_t count, uint64_t *scratch);
 
 #endif

@@ -59,18 +59,16 @@ static int allocate_arrays(struct weft_allocator *a)
     a->rank_of = weft_calloc(n, sizeof(*a->rank_of));
     a->b = weft_calloc(n * n, sizeof(*a->b));
     a->t = weft_calloc(n * n, sizeof(*a->t));
-    a->linked = weft_calloc(n * a->words, sizeof(*a->linked));
     a->healthy = weft_calloc(a->words, sizeof(*a->healthy));
     a->socket = weft_calloc(n, sizeof(*a->socket));
     a->numa = weft_calloc(n, sizeof(*a->numa));
-    a->socket_known = weft_calloc(n, sizeof(*a->socket_known));
+    a->socket_number = weft_calloc(n, sizeof(*a->socket_number));
     a->parent = weft_calloc(n, sizeof(*a->parent));
     a->near_nics = weft_calloc(n * a->nic_words, sizeof(*a->near_nics));
-    a->class_of = weft_calloc(n, sizeof(*a->class_of));
     const bool complete = a->device_of != NULL && a->rank_of != NULL && a->b != NULL &&
-                          a->t != NULL && a->linked != NULL && a->healthy != NULL &&
-                          a->socket != NULL && a->numa != NULL && a->socket_known != NULL &&
-                          a->parent != NULL && a->near_nics != NULL && a->class_of != NULL;
+                          a->t != NULL && a->healthy != NULL && a->socket != NULL &&
+                          a->numa != NULL && a->socket_number != NULL && a->parent != NULL &&
+                          a->near_nics != NULL;
     return complete ? 0 : -ENOMEM;
 }
 
@@ -85,9 +83,6 @@ static void copy_wiring(struct weft_allocator *a, const struct weft_machine *m)
             }
             a->b[i * a->n + j] = weft_machine_b(m, di, dj);
             a->t[i * a->n + j] = (uint8_t)weft_machine_t(m, di, dj);
-            if (a->b[i * a->n + j] > 0) {
-                weft_bit_set(&a->linked[i * a->words], j);
-            }
         }
         for (size_t k = 0; k < m->nic_count; k++) {
             if ((int)weft_machine_n(m, di, k) <= NIC_NEAR_MAX) {
@@ -131,7 +126,7 @@ static void copy_places(struct weft_allocator *a, const struct weft_machine *m)
     number_densely(a, m, numa_of, a->numa);
     for (size_t i = 0; i < a->n; i++) {
         const struct weft_device *d = &m->devices[a->device_of[i]];
-        a->socket_known[i] = d->socket >= 0;
+        a->socket_number[i] = d->socket;
         a->parent[i] = d->parent;
         if (d->healthy) {
             weft_bit_set(a->healthy, i);
@@ -191,15 +186,15 @@ void weft_allocator_free(struct weft_allocator *a)
     weft_free(a->rank_of);
     weft_free(a->b);
     weft_free(a->t);
-    weft_free(a->linked);
     weft_free(a->healthy);
     weft_free(a->socket);
     weft_free(a->numa);
-    weft_free(a->socket_known);
+    weft_free(a->socket_number);
     weft_free(a->parent);
     weft_free(a->near_nics);
-    weft_free(a->class_of);
     weft_free(a->groups);
+    weft_free(a->reasons);
+    weft_classes_done(&a->classes);
     weft_tables_free(a->tables);
     weft_free(a);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pkg/allocator/allocator-internal.h"
+#include "pkg/machine/machine.h"
 
 /* NICs as bitsets over devices. */
 struct nics {
@@ -111,20 +112,124 @@ static bool swappable(const struct nics *x, size_t i, size_t j)
            places_swap(a, a->numa, i, j) && parents_swap(a, i, j) && nics_swap(x, i, j);
 }
 
-/* first: room for n; one device of each class stands for it, as the relation is transitive. */
-static void number_classes(struct weft_allocator *a, const struct nics *x, uint16_t *first)
+/* One device of each class stands for it, as the relation is transitive. */
+static void number_classes(struct weft_allocator *a, const struct nics *x)
 {
-    uint16_t classes = 0;
+    struct weft_classes *c = &a->classes;
     for (size_t i = 0; i < a->n; i++) {
-        uint16_t c = 0;
-        while (c < classes && !swappable(x, i, first[c])) {
-            c++;
+        uint16_t class = 0;
+        while (class < c->count && !swappable(x, i, c->rep[class])) {
+            class ++;
         }
-        if (c == classes) {
-            first[classes++] = (uint16_t)i;
+        if (class == c->count) {
+            c->rep[c->count++] = (uint16_t)i;
         }
-        a->class_of[i] = c;
+        c->of[i] = class;
+        c->size[class]++;
     }
+}
+
+/* ---- what the objective sees of a class ---- */
+
+/* A member of the class other than its lowest, or that one if there is no other. */
+static size_t another_member(const struct weft_allocator *a, size_t class)
+{
+    size_t i = (size_t)a->classes.rep[class];
+    for (size_t k = i + 1; k < a->n; k++) {
+        if (a->classes.of[k] == class) {
+            return k;
+        }
+    }
+    return i;
+}
+
+static void copy_wiring(struct weft_allocator *a)
+{
+    struct weft_classes *c = &a->classes;
+    for (size_t i = 0; i < c->count; i++) {
+        for (size_t j = 0; j < c->count; j++) {
+            const size_t from = c->rep[i];
+            const size_t to = i == j ? another_member(a, i) : c->rep[j];
+            const uint64_t b = a->b[from * a->n + to];
+            const uint8_t t = a->t[from * a->n + to];
+            c->any_links = c->any_links || b > 0;
+            c->b[i * c->count + j] = b;
+            c->t[i * c->count + j] = t;
+            if (i != j && b > 0) {
+                weft_bit_set(&c->linked[i * c->words], j);
+            } else if (i != j) {
+                weft_bit_set(&c->unlinked[(i * WEFT_DISTANCE_COUNT + t) * c->words], j);
+            }
+        }
+    }
+}
+
+static void copy_places(const struct weft_allocator *a, const uint16_t *places, uint16_t *to)
+{
+    const struct weft_classes *c = &a->classes;
+    for (size_t i = 0; i < c->count; i++) {
+        const uint16_t place = places[c->rep[i]];
+        to[i] = place == places[another_member(a, i)] ? place : (uint16_t)WEFT_PLACE_OWN;
+    }
+}
+
+/* A group holds all members of a class or none: swapping one inside with one outside maps the
+ * groups of the same family and level onto each other; those are disjoint or equal, and the two
+ * share every further member of the group. */
+static size_t count_groups_of(const struct weft_allocator *a, size_t class)
+{
+    size_t count = 0;
+    for (size_t g = 0; g < a->group_count; g++) {
+        count += weft_bit_get(&a->groups[g * a->words], a->classes.rep[class]);
+    }
+    return count;
+}
+
+static int list_groups(struct weft_allocator *a)
+{
+    struct weft_classes *c = &a->classes;
+    for (size_t i = 0; i < c->count; i++) {
+        c->first_group[i + 1] = c->first_group[i] + (uint32_t)count_groups_of(a, i);
+    }
+    c->groups = weft_calloc(c->first_group[c->count], sizeof(*c->groups));
+    if (c->groups == NULL) {
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < c->count; i++) {
+        uint16_t *to = &c->groups[c->first_group[i]];
+        for (size_t g = 0; g < a->group_count; g++) {
+            if (weft_bit_get(&a->groups[g * a->words], c->rep[i])) {
+                *to++ = (uint16_t)g;
+            }
+        }
+    }
+    return 0;
+}
+
+static int allocate_numbers(struct weft_allocator *a)
+{
+    struct weft_classes *c = &a->classes;
+    c->of = weft_calloc(a->n, sizeof(*c->of));
+    c->rep = weft_calloc(a->n, sizeof(*c->rep));
+    c->size = weft_calloc(a->n, sizeof(*c->size));
+    return c->of == NULL || c->rep == NULL || c->size == NULL ? -ENOMEM : 0;
+}
+
+static int allocate_content(struct weft_classes *c)
+{
+    c->words = c->count / 64 + 1;
+    c->block = weft_calloc(c->count, sizeof(*c->block));
+    c->b = weft_calloc(c->count * c->count, sizeof(*c->b));
+    c->t = weft_calloc(c->count * c->count, sizeof(*c->t));
+    c->linked = weft_calloc(c->count * c->words, sizeof(*c->linked));
+    c->unlinked = weft_calloc(c->count * WEFT_DISTANCE_COUNT * c->words, sizeof(*c->unlinked));
+    c->socket = weft_calloc(c->count, sizeof(*c->socket));
+    c->numa = weft_calloc(c->count, sizeof(*c->numa));
+    c->first_group = weft_calloc(c->count + 1, sizeof(*c->first_group));
+    const bool complete = c->block != NULL && c->b != NULL && c->t != NULL && c->linked != NULL &&
+                          c->unlinked != NULL && c->socket != NULL && c->numa != NULL &&
+                          c->first_group != NULL;
+    return complete ? 0 : -ENOMEM;
 }
 
 int weft_classes_derive(struct weft_allocator *a)
@@ -132,8 +237,7 @@ int weft_classes_derive(struct weft_allocator *a)
     const size_t count = a->nic_words * 64;
     weft_autofree uint64_t *columns = weft_calloc(count * a->words, sizeof(*columns));
     weft_autofree uint64_t *scratch = weft_calloc(2 * a->words, sizeof(*scratch));
-    weft_autofree uint16_t *first = weft_calloc(a->n, sizeof(*first));
-    if (columns == NULL || scratch == NULL || first == NULL) {
+    if (columns == NULL || scratch == NULL || allocate_numbers(a) < 0) {
         return -ENOMEM;
     }
     const struct nics x = {.a = a, .columns = columns, .scratch = scratch, .count = count};
@@ -144,6 +248,29 @@ int weft_classes_derive(struct weft_allocator *a)
             }
         }
     }
-    number_classes(a, &x, first);
-    return 0;
+    number_classes(a, &x);
+    if (allocate_content(&a->classes) < 0 || list_groups(a) < 0) {
+        return -ENOMEM;
+    }
+    copy_wiring(a);
+    copy_places(a, a->socket, a->classes.socket);
+    copy_places(a, a->numa, a->classes.numa);
+    return weft_blocks_derive(a);
+}
+
+void weft_classes_done(struct weft_classes *c)
+{
+    weft_free(c->of);
+    weft_free(c->rep);
+    weft_free(c->size);
+    weft_free(c->block);
+    weft_free(c->b);
+    weft_free(c->t);
+    weft_free(c->linked);
+    weft_free(c->unlinked);
+    weft_free(c->socket);
+    weft_free(c->numa);
+    weft_free(c->groups);
+    weft_free(c->first_group);
+    *c = (struct weft_classes){0};
 }

@@ -21,6 +21,7 @@ struct forest {
     uint64_t *
         outside; /* by rank: the best link out of its class; or the value its class was added for */
     uint64_t *set; /* the group under work */
+    struct weft_group_reason why;
     size_t group_cap;
 };
 
@@ -44,6 +45,8 @@ static uint16_t join(uint16_t *root, size_t i, size_t j)
     return low;
 }
 
+static const struct weft_group_reason no_reason = {.level = -1, .socket = -1, .parent = -1};
+
 static void separate(const struct forest *f)
 {
     for (size_t i = 0; i < f->a->n; i++) {
@@ -51,7 +54,37 @@ static void separate(const struct forest *f)
     }
 }
 
-/* Adds f->set unless it has fewer than two devices or is there already. */
+static int make_room(struct forest *f)
+{
+    struct weft_allocator *a = f->a;
+    if (a->group_count < f->group_cap) {
+        return 0;
+    }
+    const size_t cap = f->group_cap > 0 ? f->group_cap * 2 : 16;
+    uint64_t *groups = weft_reallocarray(a->groups, cap, a->words * sizeof(*groups));
+    if (groups == NULL) {
+        return -ENOMEM;
+    }
+    a->groups = groups;
+    struct weft_group_reason *reasons = weft_reallocarray(a->reasons, cap, sizeof(*reasons));
+    if (reasons == NULL) {
+        return -ENOMEM;
+    }
+    a->reasons = reasons;
+    f->group_cap = cap;
+    return 0;
+}
+
+/* The first reason of each kind is kept: the families come closest and strongest first. */
+static void add_reason(struct weft_group_reason *to, const struct weft_group_reason *why)
+{
+    to->level = to->level < 0 ? why->level : to->level;
+    to->socket = to->socket < 0 ? why->socket : to->socket;
+    to->parent = to->parent < 0 ? why->parent : to->parent;
+    to->links = to->links == 0 ? why->links : to->links;
+}
+
+/* Adds f->set unless it has fewer than two devices; where it is there already, only the reason. */
 static int add_group(struct forest *f)
 {
     struct weft_allocator *a = f->a;
@@ -61,19 +94,16 @@ static int add_group(struct forest *f)
     }
     for (size_t g = 0; g < a->group_count; g++) {
         if (memcmp(&a->groups[g * a->words], f->set, bytes) == 0) {
+            add_reason(&a->reasons[g], &f->why);
             return 0;
         }
     }
-    if (a->group_count == f->group_cap) {
-        const size_t cap = f->group_cap > 0 ? f->group_cap * 2 : 16;
-        uint64_t *grown = weft_reallocarray(a->groups, cap, bytes);
-        if (grown == NULL) {
-            return -ENOMEM;
-        }
-        a->groups = grown;
-        f->group_cap = cap;
+    const int rc = make_room(f);
+    if (rc < 0) {
+        return rc;
     }
     memcpy(&a->groups[a->group_count * a->words], f->set, bytes);
+    a->reasons[a->group_count] = f->why;
     a->group_count++;
     return 0;
 }
@@ -146,6 +176,8 @@ static int add_distance_groups(struct forest *f)
     separate(f);
     for (int t = WEFT_DISTANCE_PSB; t <= WEFT_DISTANCE_NODE; t++) {
         join_closer(f, t);
+        f->why = no_reason;
+        f->why.level = t;
         if (t <= WEFT_DISTANCE_PHB && links_contradict(f)) {
             continue;
         }
@@ -157,30 +189,39 @@ static int add_distance_groups(struct forest *f)
     return 0;
 }
 
-static bool same_socket(const struct weft_allocator *a, size_t i, size_t j)
+static int socket_at(const struct weft_allocator *a, size_t i)
 {
-    return a->socket_known[i] && a->socket[i] == a->socket[j];
+    return a->socket_number[i];
 }
 
-static bool same_parent(const struct weft_allocator *a, size_t i, size_t j)
+static int parent_at(const struct weft_allocator *a, size_t i)
 {
-    return a->parent[i] >= 0 && a->parent[i] == a->parent[j];
+    return a->parent[i];
 }
 
-typedef bool (*same_fn)(const struct weft_allocator *a, size_t i, size_t j);
-
-static int add_place_groups(struct forest *f, same_fn same)
+/* The devices of each place that is known. */
+static int add_place_groups(struct forest *f,
+                            int (*place_at)(const struct weft_allocator *, size_t), int *why)
 {
     const struct weft_allocator *a = f->a;
-    separate(f);
     for (size_t i = 0; i < a->n; i++) {
-        for (size_t j = i + 1; j < a->n; j++) {
-            if (same(a, i, j)) {
-                (void)join(f->root, i, j);
+        const int place = place_at(a, i);
+        bool first = place >= 0;
+        memset(f->set, 0, a->words * sizeof(*f->set));
+        for (size_t j = 0; first && j < a->n; j++) {
+            if (place_at(a, j) == place) {
+                first = j >= i;
+                weft_bit_set(f->set, j);
             }
         }
+        f->why = no_reason;
+        *why = place;
+        const int rc = first ? add_group(f) : 0;
+        if (rc < 0) {
+            return rc;
+        }
     }
-    return add_classes(f);
+    return 0;
 }
 
 static int compare_edges(const void *x, const void *y)
@@ -198,6 +239,8 @@ static int add_joined(struct forest *f, const struct edge *edges, size_t count)
         const uint16_t root = find_root(f->root, edges[i].i);
         const bool seen = f->outside[root] == edges[i].b;
         f->outside[root] = edges[i].b;
+        f->why = no_reason;
+        f->why.links = edges[i].b;
         const int rc = seen ? 0 : add_class(f, root);
         if (rc < 0) {
             return rc;
@@ -254,7 +297,7 @@ int weft_groups_derive(struct weft_allocator *a)
     }
     struct forest f = {.a = a, .root = root, .outside = outside, .set = set};
     int rc = add_distance_groups(&f);
-    rc = rc < 0 ? rc : add_place_groups(&f, same_socket);
-    rc = rc < 0 ? rc : add_place_groups(&f, same_parent);
+    rc = rc < 0 ? rc : add_place_groups(&f, socket_at, &f.why.socket);
+    rc = rc < 0 ? rc : add_place_groups(&f, parent_at, &f.why.parent);
     return rc < 0 ? rc : add_link_groups(&f);
 }

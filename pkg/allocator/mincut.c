@@ -4,7 +4,7 @@
 
 size_t weft_min_cut_scratch(size_t count)
 {
-    return count * count + 2 * count;
+    return 2 * count;
 }
 
 /* One phase orders the live vertices by how strongly each is tied to those before it; the last
@@ -53,20 +53,13 @@ static void merge(uint64_t *w, size_t stride, size_t live, size_t a, size_t b)
     w[b * stride + b] = 0;
 }
 
-uint64_t weft_min_cut(const struct weft_allocator *a, const uint16_t *members, size_t count,
-                      uint64_t *scratch)
+uint64_t weft_min_cut(uint64_t *w, size_t count, uint64_t *scratch)
 {
-    uint64_t *w = scratch;
     uint64_t best = count < 2 ? 0 : UINT64_MAX;
-    for (size_t i = 0; i < count; i++) {
-        for (size_t j = 0; j < count; j++) {
-            w[i * count + j] = a->b[(size_t)members[i] * a->n + members[j]];
-        }
-    }
     for (size_t live = count; live > 1 && best > 0; live--) {
         size_t last = 0;
         size_t before = 0;
-        const uint64_t cut = phase(w, count, live, scratch + count * count, &last, &before);
+        const uint64_t cut = phase(w, count, live, scratch, &last, &before);
         best = cut < best ? cut : best;
         merge(w, count, live, before, last);
     }

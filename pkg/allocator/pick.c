@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "pkg/allocator/allocator-internal.h"
+#include "pkg/allocator/eval-internal.h"
 
 /* Byte tables of one pick. */
 struct pick {
@@ -26,24 +26,19 @@ static void add_devices(const struct weft_allocator *a, const size_t *devices, s
     }
 }
 
-static int give(struct weft_eval *e, const uint64_t *set, bool exact,
-                struct weft_choice *ret_choice)
+void weft_pick_give(struct weft_eval *e, const uint64_t *set, bool exact,
+                    struct weft_choice *ret_choice)
 {
     const struct weft_allocator *a = e->a;
-    weft_eval_clear(e);
-    size_t *devices = weft_calloc(weft_bit_count(set, a->words), sizeof(*devices));
-    if (devices == NULL) {
-        return -ENOMEM;
-    }
+    struct weft_choice c = {.devices = e->answer, .exact = exact};
+    weft_eval_objective(e, set, &c.objective);
     for (size_t rank = 0; rank < a->n; rank++) {
         if (weft_bit_get(set, rank)) {
-            devices[e->count] = a->device_of[rank];
-            weft_eval_add(e, rank);
+            c.devices[c.count++] = a->device_of[rank];
         }
     }
-    *ret_choice = (struct weft_choice){.devices = devices, .count = e->count, .exact = exact};
-    weft_eval_objective(e, &ret_choice->objective);
-    return 0;
+    e->answer = NULL; /* the block is the answer's now */
+    *ret_choice = c;
 }
 
 /* The first count devices of from, in device order. */
@@ -158,12 +153,11 @@ static uint32_t pick_by_tables(const struct pick *p, uint32_t required, size_t c
     return best;
 }
 
-int weft_pick_best(struct weft_eval *e, bool *ret_exact)
+bool weft_pick_best(struct weft_eval *e)
 {
     const struct weft_allocator *a = e->a;
-    *ret_exact = true;
     if (a->tables == NULL) {
-        return weft_search(e, ret_exact);
+        return weft_search(e);
     }
     struct pick p;
     const uint32_t candidates = (uint32_t)(e->candidates[0] & ~e->required[0]);
@@ -171,7 +165,7 @@ int weft_pick_best(struct weft_eval *e, bool *ret_exact)
     e->best_set[0] =
         pick_by_tables(&p, (uint32_t)e->required[0], (size_t)__builtin_popcount(candidates),
                        e->size - weft_bit_count(e->required, a->words));
-    return 0;
+    return true;
 }
 
 /* k clipped to what there is, so that the scratch of a pick is no larger than the machine. */
@@ -184,41 +178,49 @@ static size_t clip_size(const struct weft_allocator *a, int64_t size)
 }
 
 int weft_pick_init(struct weft_eval *e, const struct weft_allocator *a, int64_t size,
-                   enum weft_policy policy)
+                   enum weft_policy policy, size_t answer_bytes, size_t extra_bytes)
 {
-    const int rc = weft_eval_init(e, a, clip_size(a, size));
+    const int rc = weft_eval_init(e, a, clip_size(a, size), answer_bytes, extra_bytes);
     e->policy = policy;
     return rc;
 }
 
-static int pick(struct weft_eval *e, const struct weft_request *request,
-                struct weft_choice *ret_choice)
+void weft_pick_fill(struct weft_eval *e, const struct weft_request *request)
 {
     const struct weft_allocator *a = e->a;
     add_devices(a, request->available, request->available_count, a->healthy, e->available);
     add_devices(a, request->required, request->required_count, e->available, e->required);
     memcpy(e->candidates, e->available, a->words * sizeof(*e->available));
     memcpy(e->whole, e->available, a->words * sizeof(*e->available));
+}
+
+static void pick(struct weft_eval *e, const struct weft_request *request,
+                 struct weft_choice *ret_choice)
+{
+    const struct weft_allocator *a = e->a;
+    weft_pick_fill(e, request);
     weft_eval_begin(e);
     if (e->size >= weft_bit_count(e->available, a->words)) {
-        return give(e, e->available, true, ret_choice);
+        weft_pick_give(e, e->available, true, ret_choice);
+        return;
     }
     if (e->size <= weft_bit_count(e->required, a->words)) {
         first_of(a, e->required, e->size, e->best_set);
-        return give(e, e->best_set, true, ret_choice);
+        weft_pick_give(e, e->best_set, true, ret_choice);
+        return;
     }
-    bool exact = true;
-    const int rc = weft_pick_best(e, &exact);
-    return rc < 0 ? rc : give(e, e->best_set, exact, ret_choice);
+    const bool exact = weft_pick_best(e);
+    weft_pick_give(e, e->best_set, exact, ret_choice);
 }
 
 int weft_allocator_pick(const struct weft_allocator *allocator, const struct weft_request *request,
                         struct weft_choice *ret_choice, struct weft_error *err)
 {
     weft_auto(weft_eval_done) struct weft_eval e;
-    if (weft_pick_init(&e, allocator, request->size, request->policy) < 0 ||
-        pick(&e, request, ret_choice) < 0) {
+    if (weft_pick_init(&e, allocator, request->size, request->policy,
+                       (allocator->n + 1) * sizeof(size_t), 0) < 0) {
         return weft_err_nomem(err);
     }
+    pick(&e, request, ret_choice);
     return 0;
 }

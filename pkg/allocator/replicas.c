@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "pkg/allocator/allocator-internal.h"
+#include "pkg/allocator/eval-internal.h"
 
 /* By rank; ids are bits of rows of one bitset. */
 struct ledger {
@@ -17,15 +17,9 @@ struct ledger {
     uint64_t *free;     /* ids of A that are not given */
     uint64_t *required; /* ids of M */
     uint64_t *given;
+    uint32_t *free_count; /* by rank: of free */
     size_t given_count;
-    void *arena;
 };
-
-static void ledger_done(struct ledger *l)
-{
-    weft_free(l->arena);
-}
-WEFT_DEFINE_AUTO_VALUE(struct ledger, ledger_done)
 
 /* The lower value is the better one, whatever the sharing. */
 static uint64_t load_of(const struct ledger *l, size_t rank)
@@ -34,33 +28,43 @@ static uint64_t load_of(const struct ledger *l, size_t rank)
     return l->request->sharing == WEFT_SHARING_PACKED ? UINT32_MAX - (uint64_t)used : used;
 }
 
-static int ledger_init(struct ledger *l, const struct weft_replica_request *request,
-                       struct weft_eval *e)
+/* All ids of the machine, or more than the most. */
+static size_t count_all(const struct weft_allocator *a, const struct weft_replica_request *request)
 {
-    const struct weft_allocator *a = e->a;
     size_t total = 0;
-    for (size_t i = 0; i < a->n; i++) {
+    for (size_t i = 0; i < a->n && total <= WEFT_REPLICAS_MAX; i++) {
         total += request->totals[i];
     }
-    if (total > WEFT_REPLICAS_MAX) {
-        return -EFBIG;
-    }
-    const size_t words = total / 64 + 1;
-    const size_t used_words = a->n / 2 + 1;
-    uint64_t *room = weft_calloc(3 * words + a->n + 1 + used_words, sizeof(*room));
-    *l = (struct ledger){.request = request, .e = e, .arena = room};
-    if (room == NULL) {
-        return -ENOMEM;
-    }
+    return total;
+}
+
+static size_t set_words(size_t total)
+{
+    return total / 64 + 1;
+}
+
+static size_t ledger_bytes(const struct weft_allocator *a, size_t total)
+{
+    return (3 * set_words(total) + 2 * (a->n + 1)) * sizeof(uint64_t);
+}
+
+/* Lays the ledger out in e->extra, which has ledger_bytes. */
+static void ledger_init(struct ledger *l, const struct weft_replica_request *request,
+                        struct weft_eval *e, size_t total)
+{
+    const struct weft_allocator *a = e->a;
+    const size_t words = set_words(total);
+    uint64_t *room = e->extra;
+    *l = (struct ledger){.request = request, .e = e};
     l->free = room;
     l->required = room + words;
     l->given = room + 2 * words;
     l->first = (size_t *)(room + 3 * words);
     l->used = (uint32_t *)(room + 3 * words + a->n + 1);
+    l->free_count = l->used + a->n;
     for (size_t rank = 0; rank < a->n; rank++) {
         l->first[rank + 1] = l->first[rank] + request->totals[a->device_of[rank]];
     }
-    return 0;
 }
 
 /* Marks the ids of a list that exist, are healthy and are within (NULL: any). */
@@ -80,11 +84,30 @@ static void mark(const struct ledger *l, const struct weft_replica *ids, size_t 
     }
 }
 
+/* The lowest id of a device from at on that is in the set and, if not NULL, not in the other;
+ * end if there is none. */
+static size_t next_id(size_t at, size_t end, const uint64_t *set, const uint64_t *without)
+{
+    while (at < end) {
+        const size_t w = at / 64;
+        const uint64_t word = set[w] & (without != NULL ? ~without[w] : UINT64_MAX);
+        const uint64_t left = word & UINT64_MAX << (at % 64);
+        if (left != 0) {
+            const size_t found = w * 64 + (size_t)__builtin_ctzll(left);
+            return found < end ? found : end;
+        }
+        at = (w + 1) * 64;
+    }
+    return end;
+}
+
 static size_t count_ids(const struct ledger *l, size_t rank, const uint64_t *set)
 {
+    const size_t end = l->first[rank + 1];
     size_t count = 0;
-    for (size_t at = l->first[rank]; at < l->first[rank + 1]; at++) {
-        count += weft_bit_get(set, at);
+    for (size_t at = next_id(l->first[rank], end, set, NULL); at < end;
+         at = next_id(at + 1, end, set, NULL)) {
+        count++;
     }
     return count;
 }
@@ -92,16 +115,17 @@ static size_t count_ids(const struct ledger *l, size_t rank, const uint64_t *set
 /* Gives the lowest id of the set that the device has there. */
 static bool give_lowest(struct ledger *l, size_t rank, const uint64_t *set)
 {
-    for (size_t at = l->first[rank]; at < l->first[rank + 1]; at++) {
-        if (weft_bit_get(set, at) && !weft_bit_get(l->given, at)) {
-            weft_bit_set(l->given, at);
-            weft_bit_clear(l->free, at);
-            l->used[rank]++;
-            l->given_count++;
-            return true;
-        }
+    const size_t end = l->first[rank + 1];
+    const size_t at = next_id(l->first[rank], end, set, l->given);
+    if (at >= end) {
+        return false;
     }
-    return false;
+    weft_bit_set(l->given, at);
+    weft_bit_clear(l->free, at);
+    l->used[rank]++;
+    l->free_count[rank]--;
+    l->given_count++;
+    return true;
 }
 
 /* Fills the request's sets of devices. */
@@ -112,6 +136,7 @@ static void count_devices(struct ledger *l)
         const size_t total = l->first[rank + 1] - l->first[rank];
         const size_t available = count_ids(l, rank, l->free);
         l->used[rank] = (uint32_t)(total - available);
+        l->free_count[rank] = (uint32_t)available;
         if (available > 0) {
             weft_bit_set(e->available, rank);
         }
@@ -173,18 +198,17 @@ static void settle_loads(struct ledger *l)
     }
 }
 
-/* Leaves the devices in e->best_set; M's ids are given already. */
-static int choose_devices(struct ledger *l, bool *ret_exact)
+/* Leaves the devices in e->best_set; M's ids are given already. Returns whether it is exact. */
+static bool choose_devices(struct ledger *l)
 {
     struct weft_eval *e = l->e;
     const struct weft_allocator *a = e->a;
     const size_t available = weft_bit_count(e->available, a->words);
     const size_t missing = (size_t)l->request->size - l->given_count;
     const size_t devices = weft_bit_count(e->required, a->words) + missing;
-    *ret_exact = true;
     if (devices >= available) {
         memcpy(e->best_set, e->available, a->words * sizeof(*e->best_set));
-        return 0;
+        return true;
     }
     e->size = devices;
     settle_loads(l);
@@ -193,10 +217,10 @@ static int choose_devices(struct ledger *l, bool *ret_exact)
         for (size_t w = 0; w < a->words; w++) {
             e->best_set[w] = e->required[w] | e->candidates[w];
         }
-        return 0;
+        return true;
     }
     weft_eval_begin(e);
-    return weft_pick_best(e, ret_exact);
+    return weft_pick_best(e);
 }
 
 /* ---- which ids ---- */
@@ -226,8 +250,7 @@ static void deal(struct ledger *l, size_t most)
     while (l->given_count < most) {
         size_t best = n;
         for (size_t rank = 0; rank < n; rank++) {
-            if (count_ids(l, rank, l->free) > 0 &&
-                (best == n || load_of(l, rank) < load_of(l, best))) {
+            if (l->free_count[rank] > 0 && (best == n || load_of(l, rank) < load_of(l, best))) {
                 best = rank;
             }
         }
@@ -237,73 +260,73 @@ static void deal(struct ledger *l, size_t most)
     }
 }
 
-static int hand_out(const struct ledger *l, bool exact, struct weft_replica_choice *ret_choice)
+/* The answer lies at the beginning of e's block, which becomes the choice's. */
+static void hand_out(struct ledger *l, bool exact, struct weft_replica_choice *ret_choice)
 {
     const struct weft_allocator *a = l->e->a;
-    struct weft_replica *ids = weft_calloc(l->given_count, sizeof(*ids));
-    if (ids == NULL) {
-        return -ENOMEM;
-    }
+    struct weft_replica *ids = l->e->answer;
     size_t count = 0;
     for (size_t rank = 0; rank < a->n; rank++) {
-        for (size_t at = l->first[rank]; at < l->first[rank + 1]; at++) {
-            if (weft_bit_get(l->given, at)) {
-                ids[count++] = (struct weft_replica){.device = a->device_of[rank],
-                                                     .number = (uint32_t)(at - l->first[rank])};
-            }
+        const size_t end = l->first[rank + 1];
+        for (size_t at = next_id(l->first[rank], end, l->given, NULL); at < end;
+             at = next_id(at + 1, end, l->given, NULL)) {
+            ids[count++] = (struct weft_replica){.device = a->device_of[rank],
+                                                 .number = (uint32_t)(at - l->first[rank])};
         }
     }
+    l->e->answer = NULL;
     *ret_choice = (struct weft_replica_choice){.ids = ids, .count = count, .exact = exact};
-    return 0;
 }
 
-static int pick(struct ledger *l, struct weft_replica_choice *ret_choice)
+static void pick(struct ledger *l, struct weft_replica_choice *ret_choice)
 {
     const struct weft_replica_request *r = l->request;
     mark(l, r->available, r->available_count, NULL, l->free);
     mark(l, r->required, r->required_count, l->free, l->required);
     count_devices(l);
-    const size_t n = l->e->a->n;
     size_t available = 0;
     size_t required = 0;
-    for (size_t rank = 0; rank < n; rank++) {
-        available += count_ids(l, rank, l->free);
+    for (size_t rank = 0; rank < l->e->a->n; rank++) {
+        available += l->free_count[rank];
         required += count_ids(l, rank, l->required);
     }
     bool exact = true;
-    if (r->size <= 0) {
-        return hand_out(l, exact, ret_choice);
-    }
-    if ((uint64_t)r->size >= available) {
+    if (r->size > 0 && (uint64_t)r->size >= available) {
         give_all(l, l->free, available);
-        return hand_out(l, exact, ret_choice);
-    }
-    const size_t size = (size_t)r->size;
-    give_all(l, l->required, size);
-    if (size > required) {
-        const int rc = choose_devices(l, &exact);
-        if (rc < 0) {
-            return rc;
+    } else if (r->size > 0) {
+        const size_t size = (size_t)r->size;
+        give_all(l, l->required, size);
+        if (size > required) {
+            exact = choose_devices(l);
+            give_one_each(l, l->e->best_set);
+            deal(l, size);
         }
-        give_one_each(l, l->e->best_set);
-        deal(l, size);
     }
-    return hand_out(l, exact, ret_choice);
+    hand_out(l, exact, ret_choice);
 }
 
 int weft_allocator_pick_replicas(const struct weft_allocator *allocator,
                                  const struct weft_replica_request *request,
                                  struct weft_replica_choice *ret_choice, struct weft_error *err)
 {
-    weft_auto(weft_eval_done) struct weft_eval e;
-    weft_auto(ledger_done) struct ledger l = {0};
-    int rc = weft_pick_init(&e, allocator, request->size, request->policy);
-    rc = rc < 0 ? rc : ledger_init(&l, request, &e);
-    if (rc == -EFBIG) {
-        return weft_err_set(err, rc, WEFT_ERR_CONFIG, "more than %d ids", (int)WEFT_REPLICAS_MAX);
+    const size_t total = count_all(allocator, request);
+    if (total > WEFT_REPLICAS_MAX) {
+        return weft_err_set(err, -EFBIG, WEFT_ERR_CONFIG, "more than %d ids",
+                            (int)WEFT_REPLICAS_MAX);
     }
-    rc = rc < 0 ? rc : pick(&l, ret_choice);
-    return rc < 0 ? weft_err_nomem(err) : 0;
+    weft_auto(weft_eval_done) struct weft_eval e;
+    const uint64_t most =
+        request->size > 0 && (uint64_t)request->size < total ? (uint64_t)request->size : total;
+    const int rc = weft_pick_init(&e, allocator, request->size, request->policy,
+                                  ((size_t)most + 1) * sizeof(struct weft_replica),
+                                  ledger_bytes(allocator, total));
+    if (rc < 0) {
+        return weft_err_nomem(err);
+    }
+    struct ledger l;
+    ledger_init(&l, request, &e, total);
+    pick(&l, ret_choice);
+    return 0;
 }
 
 void weft_replica_choice_done(struct weft_replica_choice *choice)

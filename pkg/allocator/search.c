@@ -1,281 +1,323 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The search without tables. Interchangeable devices are counted, not told apart: a candidate is
- * how many of each class it takes, always the lowest of each (entry 8). Where there are few such
- * count vectors all are tried; else a bounded search climbs from several starts, and says so. */
+ * how many of each class it takes. Of classes that can be swapped whole (blocks.c), only counts
+ * that do not increase are looked at: the others are worse by entry 8 alone. Where there are few
+ * such count vectors all are tried, but for those that a bound rules out; else climb.c looks for a
+ * good one, and the answer says so. */
 #include <errno.h>
 #include <string.h>
 
-#include "pkg/allocator/allocator-internal.h"
+#include "pkg/allocator/eval-internal.h"
+#include "pkg/machine/machine.h"
 
-enum {
-    STARTS_MAX = 24,
-    CUT_EXACT_MAX = 48, /* larger sets are compared by the bound of their cut while climbing */
-};
-/* What a bounded search may spend, in weft_eval.work: about a tenth of a second. */
-#define WORK_MAX UINT64_C(60000000)
+/* What may be spent, in weft_eval.work: about nanoseconds. A first candidate makes the bounds of an
+ * exact search bite; a bounded search has the time in which a person sees no delay, of a kubelet
+ * that admits one pod at a time. */
+enum { FEW_VECTORS = 500 }; /* as many are tried as fast as a first candidate is found */
+#define FIRST_WORK UINT64_C(30000)
+#define BOUNDED_WORK UINT64_C(5000000)
 
-/* The devices that may be chosen freely (candidates without M), by class. */
-struct classes {
+/* The classes with free devices, in the order in which their counts are chosen. Swappable ones
+ * stand together, as a chain; chain[i] is how many of it come after i, so that i + 1 continues the
+ * chain of i if that is not 0. */
+struct walk {
     struct weft_eval *e;
-    size_t count;
-    size_t free;     /* how many are to be chosen beside M */
-    uint16_t *ranks; /* of all classes, one after the other, ascending inside each */
-    uint16_t *first; /* by class: where it begins in ranks; count + 1 entries */
-    uint16_t *taken; /* by class: how many the candidate has */
-    void *arena;
+    size_t classes;
+    size_t free;     /* devices to choose beside M */
+    uint16_t *taken; /* by place in the order */
+    int base_worst;  /* entry 3 of M */
+    uint64_t vectors;
+    uint64_t vectors_max;
+    bool count_only;
 };
 
-static size_t class_size(const struct classes *c, size_t i)
-{
-    return (size_t)(c->first[i + 1] - c->first[i]);
-}
+/* ---- the order ---- */
 
-static void classes_done(struct classes *c)
+static size_t count_members(const struct weft_eval *e, size_t class, const uint64_t *set)
 {
-    weft_free(c->arena);
-}
-WEFT_DEFINE_AUTO_VALUE(struct classes, classes_done)
-
-static int classes_init(struct classes *c, struct weft_eval *e)
-{
-    const struct weft_allocator *a = e->a;
-    uint16_t *room = weft_calloc(3 * (a->n + 1), sizeof(*room));
-    *c = (struct classes){.e = e, .arena = room};
-    if (room == NULL) {
-        return -ENOMEM;
-    }
-    c->ranks = room;
-    c->first = room + a->n + 1;
-    c->taken = room + 2 * (a->n + 1);
-    c->free = e->size - weft_bit_count(e->required, a->words);
-    uint16_t at = 0;
-    for (size_t class = 0; class < a->n; class ++) {
-        c->first[c->count] = at;
-        for (size_t i = 0; i < a->n; i++) {
-            if (a->class_of[i] == class && weft_bit_get(e->candidates, i) &&
-                !weft_bit_get(e->required, i)) {
-                c->ranks[at++] = (uint16_t)i;
-            }
-        }
-        c->count += at > c->first[c->count];
-    }
-    c->first[c->count] = at;
-    return 0;
-}
-
-/* The number of count vectors, or more than the limit if there are more. ways: room for free + 1.
- */
-static uint64_t count_vectors(const struct classes *c, uint64_t *ways)
-{
-    memset(ways, 0, (c->free + 1) * sizeof(*ways));
-    ways[0] = 1;
-    for (size_t i = 0; i < c->count; i++) {
-        const size_t size = class_size(c, i);
-        for (size_t total = c->free; total > 0; total--) {
-            for (size_t take = 1; take <= size && take <= total; take++) {
-                ways[total] += ways[total - take];
-            }
-            if (ways[total] > WEFT_COUNT_VECTORS_MAX) {
-                ways[total] = WEFT_COUNT_VECTORS_MAX + 1;
-            }
-        }
-    }
-    return ways[c->free];
-}
-
-/* Spreads left devices over the classes from i on, as many as fit in each. */
-static void spread(const struct classes *c, size_t i, size_t left)
-{
-    for (; i < c->count; i++) {
-        const size_t size = class_size(c, i);
-        c->taken[i] = (uint16_t)(left < size ? left : size);
-        left -= c->taken[i];
-    }
-}
-
-/* The next count vector in descending lexicographic order; false after the last. */
-static bool next_vector(const struct classes *c)
-{
-    size_t behind = 0; /* devices taken, and room, in the classes after i */
-    size_t room = 0;
-    for (size_t i = c->count; i-- > 0;) {
-        if (c->taken[i] > 0 && behind < room) {
-            c->taken[i]--;
-            spread(c, i + 1, behind + 1);
-            return true;
-        }
-        behind += c->taken[i];
-        room += class_size(c, i);
-    }
-    return false;
-}
-
-static void make_candidate(const struct classes *c)
-{
-    struct weft_eval *e = c->e;
-    weft_eval_clear(e);
+    size_t count = 0;
     for (size_t i = 0; i < e->a->n; i++) {
-        if (weft_bit_get(e->required, i)) {
-            weft_eval_add(e, i);
+        count += e->a->classes.of[i] == class && weft_bit_get(set, i);
+    }
+    return count;
+}
+
+/* Can d follow c in a chain: are they swappable in this request, too, and is taking more of c than
+ * of d always the better by entry 8? */
+static bool continues(const struct weft_eval *e, size_t c, size_t d)
+{
+    const uint16_t *block = e->a->classes.block;
+    const size_t free = weft_eval_free(e, c);
+    if (block[c] != block[d] || free != weft_eval_free(e, d) || e->base[c] != e->base[d] ||
+        count_members(e, c, e->available) != count_members(e, d, e->available) ||
+        count_members(e, c, e->whole) != count_members(e, d, e->whole)) {
+        return false;
+    }
+    for (size_t i = 0; i < free; i++) {
+        if (e->ranks[e->first[c] + i] > e->ranks[e->first[d] + i]) {
+            return false;
         }
     }
-    for (size_t i = 0; i < c->count; i++) {
-        for (size_t k = 0; k < c->taken[i]; k++) {
-            weft_eval_add(e, c->ranks[c->first[i] + k]);
+    return true;
+}
+
+/* Appends class and what can follow it; placed by class. */
+static void append_chain(struct walk *w, size_t class, uint16_t *placed)
+{
+    struct weft_eval *e = w->e;
+    const size_t begin = w->classes;
+    size_t last = class;
+    for (size_t c = class; c < e->a->classes.count; c++) {
+        if (placed[c] == 0 && weft_eval_free(e, c) > 0 && (c == class || continues(e, last, c))) {
+            placed[c] = 1;
+            e->order[w->classes++] = (uint16_t)c;
+            last = c;
         }
+    }
+    for (size_t i = begin; i < w->classes; i++) {
+        e->chain[i] = (uint16_t)(w->classes - 1 - i);
     }
 }
 
-static void try_all(const struct classes *c)
+/* Where the last class of each group is in the order; of a group without one, nowhere. */
+static void place_groups(const struct walk *w)
 {
-    spread(c, 0, c->free);
-    do {
-        make_candidate(c);
-        (void)weft_eval_try(c->e);
-    } while (next_vector(c));
-}
-
-/* ---- the bounded search ---- */
-
-static bool may_spend(const struct classes *c)
-{
-    return c->e->work < WORK_MAX;
-}
-
-static void take(const struct classes *c, size_t class)
-{
-    weft_eval_add(c->e, c->ranks[c->first[class] + c->taken[class]]);
-    c->taken[class]++;
-}
-
-static void give_back(const struct classes *c, size_t class)
-{
-    c->taken[class]--;
-    weft_eval_remove(c->e, c->ranks[c->first[class] + c->taken[class]]);
-}
-
-/* Adds the device that makes the best set of its size. Without work left, any. */
-static void grow_once(const struct classes *c)
-{
-    struct weft_eval *e = c->e;
-    size_t best = c->count;
-    e->have_best = false;
-    for (size_t i = 0; i < c->count; i++) {
-        if (c->taken[i] == class_size(c, i) || (best < c->count && !may_spend(c))) {
-            continue;
-        }
-        take(c, i);
-        best = weft_eval_try(e) ? i : best;
-        give_back(c, i);
-    }
-    take(c, best);
-}
-
-/* Tries to better the set, which is e->best, by one device of another class for one of out. */
-static bool climb_once(const struct classes *c, size_t out)
-{
-    struct weft_eval *e = c->e;
-    bool better = false;
-    for (size_t in = 0; in < c->count && c->taken[out] > 0 && may_spend(c); in++) {
-        if (in == out || c->taken[in] == class_size(c, in)) {
-            continue;
-        }
-        give_back(c, out);
-        take(c, in);
-        if (weft_eval_try(e)) {
-            better = true;
-            continue;
-        }
-        give_back(c, in);
-        take(c, out);
-    }
-    return better;
-}
-
-static void climb(const struct classes *c)
-{
-    bool better = true;
-    while (better && may_spend(c)) {
-        better = false;
-        for (size_t out = 0; out < c->count; out++) {
-            better = climb_once(c, out) || better;
+    const struct weft_eval *e = w->e;
+    const struct weft_classes *c = &e->a->classes;
+    memset(e->last_place, 0xff, e->a->group_count * sizeof(*e->last_place));
+    for (size_t i = 0; i < w->classes; i++) {
+        for (uint32_t g = c->first_group[e->order[i]]; g < c->first_group[e->order[i] + 1]; g++) {
+            e->last_place[c->groups[g]] = (uint16_t)i;
         }
     }
 }
 
-/* From M and one first device to a set that no swap betters. */
-static void climb_from(const struct classes *c, size_t start)
+/* How many devices the chains after i's have, and the best link of a class to those behind it. */
+static void look_ahead(struct walk *w)
 {
-    struct weft_eval *e = c->e;
-    memset(c->taken, 0, c->count * sizeof(*c->taken));
-    make_candidate(c);
-    take(c, start);
-    while (e->count < e->size) {
-        grow_once(c);
+    struct weft_eval *e = w->e;
+    const struct weft_classes *c = &e->a->classes;
+    size_t room = 0;
+    for (size_t i = w->classes; i-- > 0;) {
+        const bool ends = e->chain[i] == 0;
+        e->room[i] = (uint16_t)(ends ? room : e->room[i + 1]);
+        room += weft_eval_free(e, e->order[i]);
+        e->beyond[i] = 0;
+        for (size_t k = i + 1; k < w->classes; k++) {
+            const uint64_t b = c->b[(size_t)e->order[i] * c->count + e->order[k]];
+            e->beyond[i] = b > e->beyond[i] ? b : e->beyond[i];
+        }
     }
-    e->have_best = false;
-    (void)weft_eval_try(e);
-    climb(c);
 }
 
-/* The best of all starts so far, beside e->best, which a climb uses up. */
-struct record {
-    bool have;
-    struct weft_objective objective;
-    uint64_t *set;
-};
-
-static void keep_better(struct weft_eval *e, struct record *r)
+static void walk_init(struct walk *w, struct weft_eval *e)
 {
-    const size_t bytes = e->a->words * sizeof(*r->set);
-    if (r->have) {
-        /* meet again: the record as the best, the new one as the candidate */
-        weft_eval_clear(e);
-        for (size_t i = 0; i < e->a->n; i++) {
-            if (weft_bit_get(e->best_set, i)) {
-                weft_eval_add(e, i);
+    *w = (struct walk){.e = e, .free = e->size - e->count, .taken = e->record};
+    uint16_t *placed = e->record;
+    memset(placed, 0, e->a->classes.count * sizeof(*placed));
+    for (size_t class = 0; class < e->a->classes.count; class ++) {
+        if (placed[class] == 0 && weft_eval_free(e, class) > 0) {
+            append_chain(w, class, placed);
+        }
+    }
+    look_ahead(w);
+    place_groups(w);
+    w->base_worst = weft_eval_worst(e);
+}
+
+/* ---- the walk ---- */
+
+static int highest(const struct walk *w, size_t at, size_t left)
+{
+    size_t most = weft_eval_free(w->e, w->e->order[at]);
+    if (at > 0 && w->e->chain[at - 1] > 0 && w->taken[at - 1] < most) {
+        most = w->taken[at - 1];
+    }
+    return (int)(most < left ? most : left);
+}
+
+/* What the chain must take here, as it may take no more later, and others have no more room. */
+static int lowest(const struct walk *w, size_t at, size_t left)
+{
+    const size_t room = w->e->room[at];
+    const size_t share = (size_t)w->e->chain[at] + 1;
+    return left > room ? (int)((left - room + share - 1) / share) : 0;
+}
+
+/* ---- bounds ---- */
+
+/* What the classes up to at make of the candidate, and what no later one can undo: entry 3 of what
+ * there is, and how many groups that have no class behind at are broken. */
+static void note_bounds(const struct walk *w, size_t at)
+{
+    const struct weft_eval *e = w->e;
+    const struct weft_classes *c = &e->a->classes;
+    const size_t class = e->order[at];
+    int worst = at > 0 ? e->worst[at - 1] : w->base_worst;
+    uint16_t broken = at > 0 ? e->broken[at - 1] : 0;
+    const size_t inside = class * c->count + class;
+    for (int t = WEFT_DISTANCE_SYS; w->taken[at] > 0 && t > worst; t--) {
+        const uint64_t *others = &c->unlinked[(class * WEFT_DISTANCE_COUNT + (size_t)t) * c->words];
+        bool found = e->have[class] > 1 && c->b[inside] == 0 && c->t[inside] == t;
+        for (size_t k = 0; k < c->words; k++) {
+            found = found || (others[k] & e->present[k]) != 0;
+        }
+        worst = found ? t : worst;
+    }
+    for (uint32_t i = c->first_group[class]; i < c->first_group[class + 1]; i++) {
+        const size_t g = c->groups[i];
+        broken = (uint16_t)(broken + (e->last_place[g] == at && e->group_intact[g] &&
+                                      e->group_taken[g] > 0 &&
+                                      e->group_taken[g] < e->group_available[g]));
+    }
+    e->worst[at] = (int8_t)worst;
+    e->broken[at] = broken;
+}
+
+/* The most that entry 2 can be: no cut is above a device's degree, and the left devices come from
+ * classes behind at. */
+static uint64_t cut_bound(const struct walk *w, size_t at, size_t left)
+{
+    const struct weft_eval *e = w->e;
+    const struct weft_classes *c = &e->a->classes;
+    uint64_t bound = UINT64_MAX;
+    for (size_t i = 0; i <= at; i++) {
+        const size_t class = e->order[i];
+        const uint64_t degree = e->degree[class] - c->b[class * c->count + class];
+        if (e->have[class] > 0 && degree + left * e->beyond[i] < bound) {
+            bound = degree + left * e->beyond[i];
+        }
+    }
+    return bound;
+}
+
+/* Entry 5 is at least: the broken groups that have no class behind at, and of each group touched
+ * what is left over when all left devices come from it, if any can. */
+static bool groups_are_worse(const struct walk *w, size_t at, size_t left)
+{
+    const struct weft_eval *e = w->e;
+    if (e->broken[at] != e->best.broken_groups) {
+        return e->broken[at] > e->best.broken_groups;
+    }
+    uint32_t leftover = 0;
+    for (size_t g = 0; g < e->a->group_count; g++) {
+        const size_t to_come = e->last_place[g] > at && e->last_place[g] < w->classes ? left : 0;
+        const size_t over = (size_t)e->group_available[g] - e->group_taken[g];
+        leftover += e->group_taken[g] > 0 && over > to_come ? (uint32_t)(over - to_come) : 0;
+    }
+    return leftover > e->best.leftover;
+}
+
+/* Entries 3, 4 and 5 of the candidate are at least these, or the same. */
+static bool place_is_worse(const struct walk *w, size_t at, size_t left)
+{
+    const struct weft_eval *e = w->e;
+    if (e->worst[at] != e->best.worst_tier) {
+        return e->worst[at] > e->best.worst_tier;
+    }
+    const uint32_t sockets = weft_eval_places(e, e->a->classes.socket);
+    if (sockets != e->best.sockets) {
+        return sockets > e->best.sockets;
+    }
+    const uint32_t nodes = weft_eval_places(e, e->a->classes.numa);
+    return nodes != e->best.numa_nodes ? nodes > e->best.numa_nodes : groups_are_worse(w, at, left);
+}
+
+/* With left devices to come from classes behind at: is every such set worse than the best one? The
+ * first entry whose bound differs from the best one's tells; behind one without a bound, no. */
+static bool is_hopeless(const struct walk *w, size_t at, size_t left)
+{
+    const struct weft_eval *e = w->e;
+    if (!e->have_best) {
+        return false;
+    }
+    if (e->policy == WEFT_POLICY_PACKED) {
+        return groups_are_worse(w, at, left);
+    }
+    if (e->best.components == 1 && e->size > 1) {
+        const uint64_t bound = cut_bound(w, at, left);
+        return bound < e->best.min_cut_mbps ||
+               (bound == e->best.min_cut_mbps && place_is_worse(w, at, left));
+    }
+    return (e->size == 1 || !e->a->classes.any_links) && place_is_worse(w, at, left);
+}
+
+static void put(const struct walk *w, size_t at, int count)
+{
+    if (!w->count_only && count != 0) {
+        weft_eval_add(w->e, w->e->order[at], count);
+    }
+}
+
+static bool is_worth_it(const struct walk *w, size_t at, size_t left)
+{
+    note_bounds(w, at);
+    return !is_hopeless(w, at, left);
+}
+
+/* A whole vector. */
+static void visit(struct walk *w, bool worth_it)
+{
+    w->vectors++;
+    if (!w->count_only && worth_it) {
+        (void)weft_eval_try(w->e);
+    }
+}
+
+/* All count vectors, in descending lexicographic order of the chosen order, at most vectors_max. */
+static void walk_all(struct walk *w)
+{
+    size_t at = 0;
+    size_t left = w->free;
+    int next = highest(w, 0, left);
+    w->vectors = 0;
+    while (w->vectors < w->vectors_max) {
+        if (next < lowest(w, at, left)) {
+            if (at == 0) {
+                return;
             }
+            at--;
+            put(w, at, -(int)w->taken[at]);
+            left += w->taken[at];
+            next = (int)w->taken[at] - 1;
+            continue;
         }
-        e->best = r->objective;
-        memcpy(e->best_set, r->set, bytes);
-        (void)weft_eval_try(e);
+        w->taken[at] = (uint16_t)next;
+        put(w, at, next);
+        left -= (size_t)next;
+        const bool go_on = w->count_only || is_worth_it(w, at, left);
+        if (go_on && left > 0) {
+            at++;
+            next = highest(w, at, left);
+            continue;
+        }
+        if (left == 0) {
+            visit(w, go_on);
+        }
+        put(w, at, -next);
+        left += (size_t)next;
+        next--;
     }
-    r->have = true;
-    r->objective = e->best;
-    memcpy(r->set, e->best_set, bytes);
 }
 
-static int search_bounded(const struct classes *c)
-{
-    struct weft_eval *e = c->e;
-    weft_autofree uint64_t *set = weft_calloc(e->a->words, sizeof(*set));
-    if (set == NULL) {
-        return -ENOMEM;
-    }
-    struct record record = {.set = set};
-    e->skip_cut = e->size > CUT_EXACT_MAX;
-    /* spread over the classes, so that few starts still see all of the machine */
-    const size_t step = c->count / STARTS_MAX + 1;
-    for (size_t start = 0; start < c->count && (start == 0 || may_spend(c)); start += step) {
-        climb_from(c, start);
-        keep_better(e, &record);
-    }
-    e->best = record.objective;
-    memcpy(e->best_set, record.set, e->a->words * sizeof(*set));
-    return 0;
-}
+/* ---- the search ---- */
 
-int weft_search(struct weft_eval *e, bool *ret_exact)
+bool weft_search(struct weft_eval *e)
 {
-    weft_auto(classes_done) struct classes c;
-    weft_autofree uint64_t *ways = weft_calloc(e->size + 1, sizeof(*ways));
-    if (classes_init(&c, e) < 0 || ways == NULL) {
-        return -ENOMEM;
+    struct walk w;
+    walk_init(&w, e);
+    w.count_only = true;
+    w.vectors_max = (uint64_t)WEFT_COUNT_VECTORS_MAX + 1;
+    walk_all(&w);
+    const bool exact = w.vectors < w.vectors_max;
+    if (!exact || (w.vectors > FEW_VECTORS && e->a->classes.count <= WEFT_CLIMB_CUT_MAX)) {
+        weft_climb(e, exact ? FIRST_WORK : BOUNDED_WORK);
     }
-    *ret_exact = count_vectors(&c, ways) <= WEFT_COUNT_VECTORS_MAX;
-    if (*ret_exact) {
-        try_all(&c);
-        return 0;
+    if (exact) {
+        weft_eval_reset(e);
+        w.count_only = false;
+        walk_all(&w);
     }
-    return search_bounded(&c);
+    weft_eval_settle(e);
+    return exact;
 }

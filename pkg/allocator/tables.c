@@ -102,9 +102,10 @@ static void fill_devices(struct build *x)
     const struct weft_allocator *a = x->a;
     for (size_t i = 0; i < a->n; i++) {
         fill_sums(x, i);
-        x->linked[i] = (uint32_t)a->linked[i];
         for (size_t j = 0; j < a->n; j++) {
-            if (i != j && a->b[i * a->n + j] == 0) {
+            if (a->b[i * a->n + j] > 0) {
+                x->linked[i] |= 1U << j;
+            } else if (i != j) {
                 x->unlinked[i][a->t[i * a->n + j]] |= 1U << j;
             }
         }
@@ -182,8 +183,13 @@ static uint64_t min_cut(const struct build *x, uint32_t set)
     if (count < 4 || sum >= (count - 2) * high) {
         return high;
     }
-    uint64_t scratch[WEFT_TABLE_DEVICES_MAX * (WEFT_TABLE_DEVICES_MAX + 2)];
-    return weft_min_cut(x->a, members, count, scratch);
+    uint64_t w[WEFT_TABLE_DEVICES_MAX * (WEFT_TABLE_DEVICES_MAX + 2)];
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < count; j++) {
+            w[i * count + j] = x->a->b[(size_t)members[i] * x->a->n + members[j]];
+        }
+    }
+    return weft_min_cut(w, count, w + count * count);
 }
 
 static void fill_subset(struct build *x, uint32_t set)

@@ -459,20 +459,17 @@ static void partitions_are_counted(void)
     for (size_t i = 0; i < c.count; i++) {
         CHECK_INT(c.devices[i], 16 + i);
     }
-    check_partitions(a, 8, all, 64, true);
-    /* 24 of 64: too many vectors; three whole parents are best, and the bounded search, which may
-     * miss them, must at least answer within bounds */
-    check_partitions(a, 24, all, 64, false);
-    check_partitions(a, 33, all, 64, false);
-    /* 7 classes of 8, 8, 7, 8, 8, 8 and 2 have about 44,000 vectors for 32 beside the required one
-     */
+    /* whole parents can be swapped, too, so that every size is exact */
+    for (int64_t size = 1; size < 64; size++) {
+        check_partitions(a, size, all, 64, true);
+    }
     check_partitions(a, 33, all, 50, true);
 }
 
 /* Three whole parents give each device 7 strong and 16 weak links, which no other set of 24 gives
  * to all: 7 x 600,000 + 16 x 64,000; a parent against the two others is 8 x 16 x 64,000, which is
  * more. */
-static void bounded_search_fills_parents(void)
+static void whole_parents_are_filled(void)
 {
     weft_auto(weft_machine_free) struct weft_machine *m = partitioned();
     weft_auto(weft_allocator_free) struct weft_allocator *a = NULL;
@@ -484,7 +481,7 @@ static void bounded_search_fills_parents(void)
     CHECK_INT(weft_allocator_new(m, &a, NULL), 0);
     const struct weft_request r = {.available = all, .available_count = 64, .size = 24};
     CHECK_INT(weft_allocator_pick(a, &r, &c, NULL), 0);
-    CHECK(!c.exact);
+    CHECK(c.exact);
     CHECK_INT(c.objective.min_cut_mbps, 7 * 600000 + 16 * 64000);
     for (size_t i = 0; i < c.count; i++) {
         CHECK_INT(c.devices[i], i);
@@ -516,6 +513,43 @@ static void bounded_search_keeps_its_bounds(void)
     check_partitions(a, 20, available, count, false);
     check_partitions(a, 60, available, count, false);
     check_partitions(a, (int64_t)count - 1, available, count, true);
+}
+
+/* A request takes its memory in one piece, whatever it is and however it is answered. */
+static void one_allocation_a_request(void)
+{
+    weft_auto(weft_machine_free) struct weft_machine *real = load("tree16.txt");
+    weft_auto(weft_machine_free) struct weft_machine *parts = partitioned();
+    size_t all[64];
+    uint32_t totals[64];
+    struct weft_replica ids[64 * 4];
+    for (uint32_t i = 0; i < 64 * 4; i++) {
+        all[i / 4] = i / 4;
+        totals[i / 4] = 4;
+        ids[i] = (struct weft_replica){.device = i / 4, .number = i % 4};
+    }
+    for (int kind = 0; real != NULL && parts != NULL && kind < 3; kind++) {
+        weft_auto(weft_allocator_free) struct weft_allocator *a = NULL;
+        const struct weft_machine *m = kind == 2 ? parts : real;
+        CHECK_INT(kind == 1 ? weft_allocator_new_direct(m, &a, NULL)
+                            : weft_allocator_new(m, &a, NULL),
+                  0);
+        for (int64_t size = 0; size <= (int64_t)m->device_count; size += 4) {
+            const struct weft_request r = {
+                .available = all, .available_count = m->device_count, .size = size};
+            const struct weft_replica_request shared = {.available = ids,
+                                                        .available_count = 4 * m->device_count,
+                                                        .totals = totals,
+                                                        .size = size * 3};
+            weft_auto(weft_choice_done) struct weft_choice c = {0};
+            weft_auto(weft_replica_choice_done) struct weft_replica_choice d = {0};
+            (void)weft_mem_fail_after(0);
+            CHECK_INT(weft_allocator_pick(a, &r, &c, NULL), 0);
+            CHECK_INT(weft_mem_fail_after(0), 1);
+            CHECK_INT(weft_allocator_pick_replicas(a, &shared, &d, NULL), 0);
+            CHECK_INT(weft_mem_fail_after(0), 1);
+        }
+    }
 }
 
 static void failing_allocations(void)
@@ -552,6 +586,7 @@ WEFT_SUITE(allocator, {"A: the pair and a neighbour", case_a}, {"B: three of one
            {"unhealthy devices are not given", unhealthy_devices_are_not_given},
            {"device order", device_order}, {"policy names", policy_names},
            {"partitions are counted", partitions_are_counted},
-           {"a bounded search fills parents", bounded_search_fills_parents},
+           {"whole parents are filled", whole_parents_are_filled},
            {"a bounded search keeps its bounds", bounded_search_keeps_its_bounds},
+           {"one allocation a request", one_allocation_a_request},
            {"failing allocations", failing_allocations})
