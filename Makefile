@@ -173,7 +173,7 @@ demo-smoke: all $(FAKES)
 		{ cat $(BUILD)/demo.log; exit 1; }; echo "demo: ran"; fi
 
 check-long: ## check in release, ASan+UBSan and TSan builds, plus the fuzz smoke run
-	$(MAKE) check
+	WEFT_LONG=1 $(MAKE) check
 	$(MAKE) check SAN=asan
 	$(MAKE) unit SAN=tsan
 	$(MAKE) fuzz-smoke

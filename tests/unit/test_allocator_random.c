@@ -8,9 +8,8 @@
 #include "pkg/base/buf.h"
 #include "pkg/machine/machine.h"
 #include "tests/unit/oracle.h"
+#include "tests/unit/random_machine.h"
 #include "tests/unit/unit.h"
-
-/* ---- random machines ---- */
 
 static int below(uint64_t *state, int limit)
 {
@@ -20,195 +19,6 @@ static int below(uint64_t *state, int limit)
 static bool chance(uint64_t *state, int percent)
 {
     return below(state, 100) < percent;
-}
-
-static void both(struct oracle_machine *m, int i, int j, int64_t link)
-{
-    m->link[i][j] = m->link[j][i] = link;
-}
-
-/* Switch pairs, quads, two sockets; numbers shuffled later by the device order. */
-static void tree_distances(struct oracle_machine *m, int pair, int quad, int half)
-{
-    for (int i = 0; i < m->n; i++) {
-        for (int j = 0; j < m->n; j++) {
-            m->dist[i][j] = i / 2 == j / 2   ? pair
-                            : i / 4 == j / 4 ? quad
-                            : i / 8 == j / 8 ? half
-                                             : 5;
-        }
-    }
-}
-
-static void random_distances(uint64_t *s, struct oracle_machine *m)
-{
-    for (int i = 0; i < m->n; i++) {
-        for (int j = i + 1; j < m->n; j++) {
-            m->dist[i][j] = m->dist[j][i] = below(s, 6);
-        }
-    }
-}
-
-static void links(uint64_t *s, struct oracle_machine *m)
-{
-    const int kind = below(s, 7);
-    const int density = 10 + below(s, 90);
-    for (int i = 0; i < m->n; i++) {
-        for (int j = i + 1; j < m->n; j++) {
-            const int64_t random = 25000 * (1 + below(s, 3));
-            switch (kind) {
-            case 0: /* none */
-                both(m, i, j, 0);
-                break;
-            case 1: /* all to all through switches */
-                both(m, i, j, 450000);
-                break;
-            case 2: /* bridged pairs */
-                both(m, i, j, i / 2 == j / 2 ? 300000 : 0);
-                break;
-            case 3: /* quads, and a ring through them */
-                both(m, i, j, i / 4 == j / 4 ? 25000 * (1 + (i + j) % 2) : j - i == 4 ? 50000 : 0);
-                break;
-            case 4: /* islands of different strength */
-                both(m, i, j, i % 3 == j % 3 ? random : 0);
-                break;
-            default:
-                both(m, i, j, chance(s, density) ? random : 0);
-                break;
-            }
-        }
-    }
-}
-
-/* One device with some of its links down; one direction of a pair worse than the other. */
-static void degrade(uint64_t *s, struct oracle_machine *m)
-{
-    if (chance(s, 25)) {
-        const int bad = below(s, m->n);
-        for (int j = 0; j < m->n; j++) {
-            both(m, bad, j, m->link[bad][j] / 2);
-        }
-    }
-    for (int times = below(s, 3); times > 0; times--) {
-        const int i = below(s, m->n);
-        const int j = below(s, m->n);
-        if (i != j) {
-            m->link[i][j] = chance(s, 50) ? 0 : m->link[i][j] / 2;
-            m->dist[i][j] = below(s, 7) - 1;
-        }
-    }
-}
-
-static void places(uint64_t *s, struct oracle_machine *m)
-{
-    const int known = below(s, 4); /* none, some, all, all */
-    const int nodes = 1 + below(s, 4);
-    for (int i = 0; i < m->n; i++) {
-        const bool know = known > 1 || (known == 1 && chance(s, 60));
-        m->numa[i] = know ? i * nodes / m->n : -1;
-        m->socket[i] = know && chance(s, 90) ? m->numa[i] / 2 : -1;
-        if (chance(s, 5)) {
-            m->numa[i] = below(s, 3);
-        }
-    }
-}
-
-static void identity(uint64_t *s, struct oracle_machine *m)
-{
-    const bool all_bdf = chance(s, 80);
-    const bool partitions = chance(s, 15);
-    int shuffled[ORACLE_DEVICES_MAX];
-    for (int i = 0; i < m->n; i++) {
-        const int j = below(s, i + 1);
-        shuffled[i] = shuffled[j];
-        shuffled[j] = i;
-    }
-    for (int i = 0; i < m->n; i++) {
-        const int slot = partitions ? i / 2 : shuffled[i];
-        m->index[i] = shuffled[i];
-        m->parent[i] = partitions ? slot : -1;
-        m->partition[i] = partitions && chance(s, 80) ? i % 2 : 0;
-        m->bdf[i] =
-            all_bdf || chance(s, 50) ? (int64_t)(slot / 8) << 32 | (slot * 7 % 256) << 16 : -1;
-        m->healthy[i] = !chance(s, 8);
-        (void)snprintf(m->id[i], sizeof(m->id[i]), "GPU-%c%d", 'z' - i, below(s, 100));
-    }
-}
-
-static void random_machine(uint64_t *s, int n, struct oracle_machine *m)
-{
-    *m = (struct oracle_machine){.n = n, .nics = below(s, 5)};
-    if (chance(s, 60)) {
-        tree_distances(m, below(s, 4), 2 + below(s, 3), 4);
-    } else {
-        random_distances(s, m);
-    }
-    links(s, m);
-    places(s, m);
-    identity(s, m);
-    for (int i = 0; i < n; i++) {
-        for (int k = 0; k < m->nics; k++) {
-            m->nic_dist[i][k] = chance(s, 50) ? i * m->nics / n == k ? 1 : 4 : below(s, 7) - 1;
-        }
-    }
-    degrade(s, m);
-}
-
-/* ---- to JSON ---- */
-
-static void write_device(struct weft_buf *b, const struct oracle_machine *m, int i)
-{
-    (void)weft_buf_printf(b, "%s{\"id\":\"%s\",\"index\":%d,\"numa_node\":%d,\"socket\":%d,",
-                          i > 0 ? "," : "", m->id[i], m->index[i], m->numa[i], m->socket[i]);
-    if (m->bdf[i] >= 0) {
-        (void)weft_buf_printf(b, "\"bdf\":\"%04x:%02x:00.0\",", (unsigned)(m->bdf[i] >> 32),
-                              (unsigned)(m->bdf[i] >> 16 & 255));
-    }
-    (void)weft_buf_printf(b, "\"parent\":%d,\"partition\":%d,\"healthy\":%s}", m->parent[i],
-                          m->partition[i], m->healthy[i] ? "true" : "false");
-}
-
-static const char *word(int distance)
-{
-    static const char *const words[] = {"null",    "\"PSB\"",  "\"PIX\"", "\"PXB\"",
-                                        "\"PHB\"", "\"NODE\"", "\"SYS\""};
-    return words[distance + 1];
-}
-
-static void write_row(struct weft_buf *b, const struct oracle_machine *m, const char *key, int i)
-{
-    const bool links = strcmp(key, "bandwidth") == 0;
-    const bool nics = strcmp(key, "nic_distance") == 0;
-    (void)weft_buf_puts(b, i > 0 ? ",[" : "[");
-    for (int j = 0; j < (nics ? m->nics : m->n); j++) {
-        (void)weft_buf_puts(b, j > 0 ? "," : "");
-        if (links) {
-            (void)weft_buf_printf(b, "%" PRId64, m->link[i][j]);
-        } else {
-            (void)weft_buf_puts(b, word(nics ? m->nic_dist[i][j] : m->dist[i][j]));
-        }
-    }
-    (void)weft_buf_putc(b, ']');
-}
-
-static void write_machine(struct weft_buf *b, const struct oracle_machine *m)
-{
-    static const char *const matrices[] = {"bandwidth", "distance", "nic_distance"};
-    (void)weft_buf_puts(b, "{\"weft_machine\":1,\"devices\":[");
-    for (int i = 0; i < m->n; i++) {
-        write_device(b, m, i);
-    }
-    (void)weft_buf_puts(b, "],\"nics\":[");
-    for (int k = 0; k < m->nics; k++) {
-        (void)weft_buf_printf(b, "%s{\"name\":\"n%d\"}", k > 0 ? "," : "", k);
-    }
-    for (size_t at = 0; at < WEFT_ARRAY_LEN(matrices); at++) {
-        (void)weft_buf_printf(b, "],\"%s\":[", matrices[at]);
-        for (int i = 0; i < m->n; i++) {
-            write_row(b, m, matrices[at], i);
-        }
-    }
-    (void)weft_buf_puts(b, "]}");
 }
 
 /* ---- one request ---- */
@@ -262,13 +72,15 @@ static bool check_request(uint64_t *s, const struct oracle_machine *m,
 {
     const uint32_t all = m->n == 32 ? ~0U : (1U << m->n) - 1;
     struct oracle_request r = {.available = all, .packed = chance(s, 35)};
+    /* whole blocks (random_machine.h) are free more often than by chance, and few are missing */
     r.available = chance(s, 30) ? all : (uint32_t)weft_random(s) & all;
+    r.available |= chance(s, 30) ? (uint32_t)weft_random(s) & all : 0;
     r.required = chance(s, 60) ? 0 : (uint32_t)(weft_random(s) & weft_random(s)) & all;
     if (m->n <= 12) {
         r.size = below(s, m->n + 3) - 1;
     } else {
         r.available = m->n > 16 ? r.available : all;
-        r.size = m->n > 16 ? 1 + below(s, 5) : 12 + below(s, m->n - 12);
+        r.size = m->n > 16 ? 1 + below(s, 4) : 12 + below(s, m->n - 12);
     }
     struct oracle_answer want;
     oracle_pick(m, &r, &want);
@@ -382,7 +194,7 @@ static void check_machine(uint64_t seed, int n, int requests, check_fn check)
     weft_auto(weft_allocator_free) struct weft_allocator *direct = NULL;
     weft_buf_init(&text, 1U << 20);
     random_machine(&s, n, &m);
-    write_machine(&text, &m);
+    random_machine_json(&m, &text);
     if (weft_machine_read(text.data, text.len, "random", &machine, &err) < 0 ||
         weft_allocator_new(machine, &a, &err) < 0 ||
         weft_allocator_new_direct(machine, &direct, &err) < 0) {
@@ -401,19 +213,209 @@ static void check_machine(uint64_t seed, int n, int requests, check_fn check)
     }
 }
 
-/* 500 machines of 1 to 11 devices, 6 requests each: 3,000 requests. */
-static void agrees_with_brute_force(void)
+/* ---- what must not matter ---- */
+
+/* The same machine with its devices in another order and under other names. */
+static void permute(const struct oracle_machine *m, const int *to, struct oracle_machine *p)
 {
-    for (uint64_t seed = 1; seed <= 500; seed++) {
-        check_machine(seed * 7919, 1 + (int)(seed % 11), 6, check_request);
+    *p = *m;
+    for (int i = 0; i < m->n; i++) {
+        const int at = to[i];
+        for (int j = 0; j < m->n; j++) {
+            p->link[at][to[j]] = m->link[i][j];
+            p->dist[at][to[j]] = m->dist[i][j];
+        }
+        for (int k = 0; k < m->nics; k++) {
+            p->nic_dist[at][m->nics - 1 - k] = m->nic_dist[i][k];
+        }
+        p->numa[at] = m->numa[i];
+        p->socket[at] = m->socket[i];
+        p->parent[at] = m->parent[i];
+        p->partition[at] = m->partition[i];
+        p->index[at] = m->index[i];
+        p->bdf[at] = m->bdf[i];
+        p->healthy[at] = m->healthy[i];
+        (void)snprintf(p->id[at], sizeof(p->id[at]), "%c-%d", 'a' + at, i * 7 % 10);
     }
 }
 
-/* Beyond the tables: the search over classes. */
+static struct weft_allocator *make(const struct oracle_machine *m)
+{
+    weft_auto(weft_buf_done) struct weft_buf text;
+    weft_auto(weft_machine_free) struct weft_machine *machine = NULL;
+    struct weft_allocator *a = NULL;
+    weft_buf_init(&text, 1U << 20);
+    random_machine_json(m, &text);
+    if (weft_machine_read(text.data, text.len, "random", &machine, NULL) < 0 ||
+        weft_allocator_new(machine, &a, NULL) < 0) {
+        CU_FAIL("a random machine was refused");
+    }
+    return a;
+}
+
+static uint32_t set_of(const struct weft_choice *c)
+{
+    uint32_t set = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        set |= 1U << c->devices[i];
+    }
+    return set;
+}
+
+static uint32_t permute_set(uint32_t set, const int *to, int n)
+{
+    uint32_t moved = 0;
+    for (int i = 0; i < n; i++) {
+        moved |= (set >> i & 1) << to[i];
+    }
+    return moved;
+}
+
+static uint32_t pick_set(uint64_t *s, const struct weft_allocator *a, uint32_t available,
+                         uint32_t required, int64_t size, enum weft_policy policy)
+{
+    struct ids from;
+    struct ids must;
+    shuffle_ids(s, available, &from);
+    shuffle_ids(s, required, &must);
+    const struct weft_request r = {.available = from.list,
+                                   .available_count = from.count,
+                                   .required = must.list,
+                                   .required_count = must.count,
+                                   .size = size,
+                                   .policy = policy};
+    weft_auto(weft_choice_done) struct weft_choice c = {0};
+    CHECK_INT(weft_allocator_pick(a, &r, &c, NULL), 0);
+    return set_of(&c);
+}
+
+static void order_and_names_do_not_matter(void)
+{
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        uint64_t s = seed * 49979687;
+        struct oracle_machine m;
+        struct oracle_machine other;
+        int to[ORACLE_DEVICES_MAX];
+        random_machine(&s, 1 + (int)(seed % 20), &m);
+        for (int i = 0; i < m.n; i++) {
+            const int j = below(&s, i + 1);
+            to[i] = to[j];
+            to[j] = i;
+            m.bdf[i] = (int64_t)i << 16; /* one each: names are the last resort of entry 8 */
+        }
+        permute(&m, to, &other);
+        weft_auto(weft_allocator_free) struct weft_allocator *a = make(&m);
+        weft_auto(weft_allocator_free) struct weft_allocator *b = make(&other);
+        for (int i = 0; a != NULL && b != NULL && i < 6; i++) {
+            const uint32_t all = (1U << m.n) - 1;
+            const uint32_t available = (uint32_t)(weft_random(&s) | weft_random(&s)) & all;
+            const uint32_t required = (uint32_t)(weft_random(&s) & weft_random(&s)) & all;
+            const int64_t size = below(&s, m.n + 1);
+            const enum weft_policy policy = (enum weft_policy)below(&s, WEFT_POLICY_COUNT);
+            const uint32_t one = pick_set(&s, a, available, required, size, policy);
+            const uint32_t two = pick_set(&s, b, permute_set(available, to, m.n),
+                                          permute_set(required, to, m.n), size, policy);
+            if (!CHECK_INT(two, permute_set(one, to, m.n))) {
+                (void)fprintf(stderr, "seed %" PRIu64 "\n", seed);
+            }
+        }
+    }
+}
+
+/* Which replicas of a device are free: other ones, as many. */
+static uint32_t renumber(uint32_t ids, int total, int by)
+{
+    uint32_t moved = 0;
+    for (int r = 0; r < total; r++) {
+        moved |= (ids >> r & 1) << ((r + by) % total);
+    }
+    return moved;
+}
+
+static void count_given(uint64_t *s, const struct weft_allocator *a, const struct oracle_machine *m,
+                        const struct oracle_sharing *r, int *given)
+{
+    struct weft_replica available[5 * ORACLE_DEVICES_MAX + 1];
+    struct weft_replica required[5 * ORACLE_DEVICES_MAX + 1];
+    uint32_t totals[ORACLE_DEVICES_MAX];
+    for (int i = 0; i < m->n; i++) {
+        totals[i] = (uint32_t)r->total[i];
+        given[i] = 0;
+    }
+    const struct weft_replica_request request = {
+        .available = available,
+        .available_count = list_replicas(s, m, r->available, available),
+        .required = required,
+        .required_count = list_replicas(s, m, r->required, required),
+        .totals = totals,
+        .size = r->size,
+        .policy = r->packed ? WEFT_POLICY_PACKED : WEFT_POLICY_PERFORMANCE,
+        .sharing = r->packed_sharing ? WEFT_SHARING_PACKED : WEFT_SHARING_DISTRIBUTED,
+    };
+    weft_auto(weft_replica_choice_done) struct weft_replica_choice c = {0};
+    CHECK_INT(weft_allocator_pick_replicas(a, &request, &c, NULL), 0);
+    for (size_t i = 0; i < c.count; i++) {
+        given[c.ids[i].device]++;
+    }
+}
+
+static void replica_numbers_do_not_matter(void)
+{
+    for (uint64_t seed = 1; seed <= 600; seed++) {
+        uint64_t s = seed * 67867967;
+        struct oracle_machine m;
+        struct oracle_sharing r;
+        int one[ORACLE_DEVICES_MAX];
+        int two[ORACLE_DEVICES_MAX];
+        random_machine(&s, 1 + (int)(seed % 12), &m);
+        random_sharing(&s, &m, &r);
+        weft_auto(weft_allocator_free) struct weft_allocator *a = make(&m);
+        if (a == NULL) {
+            return;
+        }
+        count_given(&s, a, &m, &r, one);
+        for (int i = 0; i < m.n; i++) {
+            const int by = below(&s, r.total[i]);
+            const uint32_t known = (1U << r.total[i]) - 1;
+            r.available[i] = renumber(r.available[i] & known, r.total[i], by);
+            r.required[i] = renumber(r.required[i] & known, r.total[i], by);
+        }
+        count_given(&s, a, &m, &r, two);
+        for (int i = 0; i < m.n; i++) {
+            if (!CHECK_INT(two[i], one[i])) {
+                (void)fprintf(stderr, "seed %" PRIu64 "\n", seed);
+            }
+        }
+    }
+}
+
+/* ---- the suite ---- */
+
+/* WEFT_LONG is set by make check-long. */
+static bool is_long(void)
+{
+    return getenv("WEFT_LONG") != NULL;
+}
+
+/* Machines of 1 to 12 devices, 6 requests each: 5,100, or 200,400 in a long run. */
+static void agrees_with_brute_force(void)
+{
+    const uint64_t machines = is_long() ? 33400 : 850;
+    for (uint64_t seed = 1; seed <= machines; seed++) {
+        check_machine(seed * 7919, 1 + (int)(seed % 12), 6, check_request);
+    }
+    if (is_long()) {
+        (void)printf("allocator: %" PRIu64 " random requests compared with brute force\n",
+                     machines * 6);
+    }
+}
+
+/* Beyond the tables: the search over classes and blocks. */
 static void agrees_above_sixteen_devices(void)
 {
-    for (uint64_t seed = 1; seed <= 20; seed++) {
-        check_machine(seed * 104729, 17 + (int)(seed % 2), 2, check_request);
+    const uint64_t machines = is_long() ? 2000 : 60;
+    for (uint64_t seed = 1; seed <= machines; seed++) {
+        check_machine(seed * 104729, 17 + (int)(seed % 3), 2, check_request);
     }
 }
 
@@ -425,15 +427,17 @@ static void agrees_on_large_sets(void)
     }
 }
 
-/* 2,000 requests among several ids a device. */
 static void agrees_on_replicas(void)
 {
-    for (uint64_t seed = 1; seed <= 250; seed++) {
+    const uint64_t machines = is_long() ? 10000 : 250;
+    for (uint64_t seed = 1; seed <= machines; seed++) {
         check_machine(seed * 32452843, 1 + (int)(seed % 8), 4, check_shared);
     }
 }
 
-WEFT_SUITE(allocator_random, {"3,000 requests agree with brute force", agrees_with_brute_force},
-           {"40 requests above 16 devices agree", agrees_above_sixteen_devices},
+WEFT_SUITE(allocator_random, {"5,100 requests agree with brute force", agrees_with_brute_force},
+           {"120 requests above 16 devices agree", agrees_above_sixteen_devices},
            {"120 requests for 12 or 13 devices agree", agrees_on_large_sets},
-           {"2,000 requests among replicas agree", agrees_on_replicas})
+           {"2,000 requests among replicas agree", agrees_on_replicas},
+           {"order and names do not matter", order_and_names_do_not_matter},
+           {"replica numbers do not matter", replica_numbers_do_not_matter})
