@@ -39,6 +39,7 @@ struct weft_pci_node {
     struct weft_bdf bdf;
     uint32_t vendor, device; /* PCI ids, 0 unknown */
     uint32_t class;          /* base and sub class: 0x0302; 0 unknown */
+    bool named_virtual;      /* its name says that it is a virtual function */
     unsigned line;
 };
 
@@ -58,8 +59,8 @@ int weft_pci_distance(const struct weft_pci_tree *tree, size_t a, size_t b);
 
 /* Orders addresses as numbers; unknown ones first. */
 int weft_pci_bdf_cmp(const struct weft_bdf *a, const struct weft_bdf *b);
-/* Is the function a virtual one (by its device id) whose physical one is in the tree beside it? In
- * a virtual machine the virtual function is all there is, and then it is the NIC. */
+/* Is the function a virtual one (by its device id or name) whose physical one is in the tree beside
+ * it? In a virtual machine the virtual function is all there is, and then it is the NIC. */
 bool weft_pci_is_virtual_beside_physical(const struct weft_pci_tree *tree, size_t function);
 /* By the PCI class: a display controller or accelerator; a network controller. */
 bool weft_pci_is_gpu_class(uint32_t class);

@@ -123,7 +123,7 @@ int weft_pci_bdf_cmp(const struct weft_bdf *a, const struct weft_bdf *b)
 }
 
 /* Device ids whose name in pci.ids is "... Virtual Function". */
-static bool is_virtual_id(uint32_t vendor, uint32_t device)
+static bool is_virtual(const struct weft_pci_node *f)
 {
     static const struct {
         uint16_t vendor, device;
@@ -135,23 +135,23 @@ static bool is_virtual_id(uint32_t vendor, uint32_t device)
         {0x14e4, 0x1806}, {0x14e4, 0x1807}, {0x14e4, 0x1808}, {0x14e4, 0x1809},
     };
     for (size_t i = 0; i < WEFT_ARRAY_LEN(ids); i++) {
-        if (ids[i].vendor == vendor && ids[i].device == device) {
+        if (ids[i].vendor == f->vendor && ids[i].device == f->device) {
             return true;
         }
     }
-    return false;
+    return f->named_virtual;
 }
 
 bool weft_pci_is_virtual_beside_physical(const struct weft_pci_tree *t, size_t function)
 {
     const struct weft_pci_node *f = &t->nodes[function];
-    if (!is_virtual_id(f->vendor, f->device)) {
+    if (!is_virtual(f)) {
         return false;
     }
     for (size_t i = 0; i < t->count; i++) {
         const struct weft_pci_node *other = &t->nodes[i];
         if (other->parent == f->parent && other->vendor == f->vendor &&
-            other->kind == WEFT_PCI_FUNCTION && !is_virtual_id(other->vendor, other->device)) {
+            other->kind == WEFT_PCI_FUNCTION && !is_virtual(other)) {
             return true;
         }
     }

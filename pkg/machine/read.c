@@ -72,6 +72,11 @@ static bool is_nccl(struct weft_str text)
     return weft_str_eq(root_element(text), "system");
 }
 
+static bool is_lstopo(struct weft_str text)
+{
+    return weft_str_eq(root_element(text), "topology");
+}
+
 static bool is_json(struct weft_str text)
 {
     return text.data[0] == '{';
@@ -133,6 +138,7 @@ static const struct format {
     weft_machine_reader *read;
 } formats[] = {
     {is_nccl, weft_machine_read_nccl_xml},
+    {is_lstopo, weft_machine_read_lstopo},
 };
 
 int weft_machine_read(const char *text, size_t len, const char *name,
