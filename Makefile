@@ -81,7 +81,8 @@ ABSL := $(shell ls /usr/lib/*/libabsl_*.a 2>/dev/null | sed 's,.*/lib\(absl_.*\)
 GRPC_LIBS := -Wl,--wrap=gpr_cpu_num_cores,--wrap=gpr_cpu_current_cpu -Wl,-Bstatic \
 	-Wl,--start-group -lgrpc_unsecure -lgpr -laddress_sorting -lupb $(ABSL) -lcares -lz \
 	-Wl,--end-group -lstdc++ -Wl,-Bdynamic
-BASE_LIBS := -Wl,-Bstatic -lprotobuf-c -luv_a -lyaml -lexpat -Wl,-Bdynamic -lcjson -ldl -lm -lpthread
+# gnutls_global_init: takes pkg/http/gnutls-stub.o from the archive before libmicrohttpd asks for it
+BASE_LIBS := -Wl,-u,gnutls_global_init -Wl,-Bstatic -lprotobuf-c -luv_a -lyaml -lexpat -lmicrohttpd -Wl,-Bdynamic -lcjson -ldl -lm -lpthread
 PLUGIN_LIBS := $(GRPC_LIBS) $(BASE_LIBS)
 CTRL_LIBS := -lcurl $(BASE_LIBS)
 CTL_LIBS := -lcurl $(BASE_LIBS)
