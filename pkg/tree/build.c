@@ -27,6 +27,8 @@ int weft_tree_from_fabric(const struct weft_fabric *fabric, const struct weft_no
     if (rc < 0) {
         return rc;
     }
+    findings = graph->findings;
+    graph->findings = (struct weft_findings){0};
     rc = weft_find_fabric(shape, tree, &findings);
     rc = rc == 0 ? weft_find_rails(shape, tree, &findings) : rc;
     rc = rc == 0 ? weft_find_joining(shape, tree, &findings) : rc;
@@ -49,7 +51,8 @@ static int one_source(const struct weft_tree_source *source, const struct weft_n
                                      err);
     }
     if (source->declared != NULL) {
-        return weft_tree_from_said(source->declared, nodes, node_count, ret_tree, err);
+        return weft_tree_from_said(source->declared, source->options.inventory, nodes, node_count,
+                                   ret_tree, err);
     }
     if (nodes == NULL) {
         return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "node labels need a list of nodes");

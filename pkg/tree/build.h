@@ -11,13 +11,14 @@
 
 struct weft_declared;
 struct weft_fabric;
+struct weft_nic_inventory;
 struct weft_label_levels;
 struct weft_node;
 struct weft_tree;
 
 enum { WEFT_TREE_SOURCES_MAX = 16 };
 
-/* What of a switch fabric is evidence, and its tiers' names. */
+/* What of a source is evidence, and its tiers' names. Of declared groups the inventory only. */
 struct weft_tree_options {
     const char *const *tiers; /* closest first; NULL: leaf, spine, core; then "tier-N" */
     size_t tier_count;
@@ -25,6 +26,12 @@ struct weft_tree_options {
     size_t exclude_hca_count;
     const char *const *exclude_switches; /* fnmatch globs of switches' names or GUIDs */
     size_t exclude_switch_count;
+    /* whose adapters are and what for, and what a declared source calls nodes; NULL: by names only
+     */
+    const struct weft_nic_inventory *inventory;
+    /* an adapter that on most nodes is slower than half of another one of its node is evidence too;
+     * else it is taken for a storage or management adapter */
+    bool keep_slow_hcas;
 };
 
 /* The tree of a switch fabric. nodes NULL: every host with a usable name is a node. options may be

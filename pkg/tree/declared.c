@@ -126,7 +126,8 @@ static int find_gaps(const struct weft_tree *tree, const struct weft_declared *d
         }
         if (count > 0) {
             rc = weft_findings_add(findings, "missing-level", declared->levels.items[t].tier,
-                                   "%zu of %zu nodes lack label %s: %s%s", count, tree->node_count,
+                                   "%zu of %zu nodes lack %s %s: %s%s", count, tree->node_count,
+                                   declared->source != NULL ? "a group of level" : "label",
                                    declared->levels.items[t].key, weft_buf_text(&list),
                                    count > EXAMPLES ? " and others" : "");
         }
@@ -159,7 +160,8 @@ static int find_equal_values(const struct weft_tree *tree, struct weft_findings 
     return rc;
 }
 
-static int find_unplaced(const struct weft_tree *tree, struct weft_findings *findings)
+static int find_unplaced(const struct weft_tree *tree, const char *source,
+                         struct weft_findings *findings)
 {
     weft_auto(weft_buf_done) struct weft_buf list;
     weft_buf_init(&list, PATH_MAX_LEN);
@@ -170,9 +172,27 @@ static int find_unplaced(const struct weft_tree *tree, struct weft_findings *fin
         return 0;
     }
     return weft_findings_add(
-        findings, "unplaced", "labels", "%zu of %zu nodes have none of the level labels: %s%s",
-        tree->unplaced_count, tree->unplaced_count + tree->node_count, weft_buf_text(&list),
+        findings, "unplaced", source != NULL ? source : "labels", "%zu of %zu nodes %s: %s%s",
+        tree->unplaced_count, tree->unplaced_count + tree->node_count,
+        source != NULL ? "are not in it" : "have none of the level labels", weft_buf_text(&list),
         tree->unplaced_count > EXAMPLES ? " and others" : "");
+}
+
+/* What the text lacks, and lines of it that were of no use. */
+static int find_incomplete(const struct weft_declared *declared, struct weft_findings *findings)
+{
+    int rc = 0;
+    if (declared->partial) {
+        rc = weft_findings_add(findings, "partial-dump", declared->source,
+                               "it is incomplete; what is missing from it proves nothing");
+    }
+    if (rc == 0 && declared->warning_total > 0) {
+        rc = weft_findings_add(findings, "dump-warnings", declared->source,
+                               "%zu thing%s in it could not be used, first %s",
+                               declared->warning_total, declared->warning_total > 1 ? "s" : "",
+                               declared->warning_count > 0 ? declared->warnings[0] : "");
+    }
+    return rc;
 }
 
 /* Placed: has any level. placed[i] = index in declared of the i-th of them. */
@@ -226,7 +246,10 @@ int weft_tree_from_declared(const struct weft_declared *declared, struct weft_tr
     weft_tree_link_parents(tree);
     rc = find_gaps(tree, declared, &findings);
     rc = rc == 0 ? find_equal_values(tree, &findings) : rc;
-    rc = rc == 0 ? find_unplaced(tree, &findings) : rc;
+    rc = rc == 0 ? find_unplaced(tree, declared->source, &findings) : rc;
+    if (rc == 0 && declared->source != NULL) {
+        rc = find_incomplete(declared, &findings);
+    }
     if (rc < 0) {
         return weft_err_nomem(err);
     }

@@ -9,18 +9,21 @@
 #include "pkg/base/buf.h"
 #include "pkg/base/str.h"
 #include "pkg/fabric/fabric.h"
+#include "pkg/fabric/inventory.h"
 #include "pkg/tree/tree-internal.h"
 #include "pkg/tree/tree.h"
 
 /* a finding names so many examples, then how many more there are */
 enum { SHOWN = 8, LIST_MAX = 3072 };
 
-/* Does the description say no host's name? Then only the GUID tells whose adapter it is. */
-static bool is_default(const struct weft_device *device)
+/* Is it an adapter whose description says no host's name, and that no inventory knows? Then only
+ * the GUID tells whose it is. */
+static bool is_default(const struct weft_graph *graph, size_t index)
 {
+    const struct weft_device *device = &graph->fabric->devices[index];
     struct weft_str host = {0};
     struct weft_str hca = {0};
-    if (device->host == WEFT_FABRIC_NO_HOST) {
+    if (device->host == WEFT_FABRIC_NO_HOST || graph->device_host[index] < graph->node_count) {
         return false;
     }
     /* "name hca": as the parser decides, more words are a vendor's text */
@@ -60,7 +63,7 @@ static int default_on_switch(const struct weft_shape *shape, size_t first, size_
     for (size_t l = first; l < end; l++) {
         const struct weft_link *link = &fabric->links[l];
         const struct weft_device *ca = &fabric->devices[link->b];
-        if (is_default(ca)) {
+        if (is_default(shape->graph, link->b)) {
             char text[64];
             (void)snprintf(text, sizeof(text), "port %u %016" PRIx64, (unsigned)link->a_port,
                            ca->guid);
@@ -76,15 +79,16 @@ static int default_on_switch(const struct weft_shape *shape, size_t first, size_
         "%zu HCA%s without a host name: %s", count, count > 1 ? "s" : "", weft_buf_text(&list));
 }
 
-static int default_summary(const struct weft_fabric *fabric, struct weft_findings *findings)
+static int default_summary(const struct weft_graph *graph, struct weft_findings *findings)
 {
+    const struct weft_fabric *fabric = graph->fabric;
     size_t hcas = 0;
     size_t defaults = 0;
     const char *example = NULL;
     for (size_t d = fabric->switch_count; d < fabric->device_count; d++) {
         const struct weft_device *device = &fabric->devices[d];
         hcas += device->host != WEFT_FABRIC_NO_HOST;
-        if (is_default(device)) {
+        if (is_default(graph, d)) {
             defaults++;
             example = example == NULL || strcmp(device->desc, example) < 0 ? device->desc : example;
         }
@@ -101,7 +105,7 @@ static int default_summary(const struct weft_fabric *fabric, struct weft_finding
 static int find_defaults(const struct weft_shape *shape, struct weft_findings *findings)
 {
     const struct weft_fabric *fabric = shape->graph->fabric;
-    int rc = default_summary(fabric, findings);
+    int rc = default_summary(shape->graph, findings);
     for (size_t l = 0; rc == 0 && l < fabric->link_count;) {
         size_t end = l;
         while (end < fabric->link_count && fabric->links[end].a == fabric->links[l].a) {
@@ -115,14 +119,24 @@ static int find_defaults(const struct weft_shape *shape, struct weft_findings *f
     return rc;
 }
 
-/* Names that cannot be a node's: those a system has before anybody names it, and those that
- * several systems have. */
-static int find_unusable_names(const struct weft_fabric *fabric, struct weft_findings *findings)
+/* Names that a system has before anybody gives it its own. */
+static int find_default_names(const struct weft_graph *graph, struct weft_findings *findings)
 {
+    const struct weft_fabric *fabric = graph->fabric;
+    weft_autofree bool *foreign = weft_calloc(fabric->host_count, sizeof(*foreign));
+    if (foreign == NULL) {
+        return -ENOMEM;
+    }
+    for (size_t d = fabric->switch_count; d < fabric->device_count; d++) {
+        const size_t host = fabric->devices[d].host;
+        if (host != WEFT_FABRIC_NO_HOST && graph->device_host[d] >= graph->node_count) {
+            foreign[host] = true;
+        }
+    }
     int rc = 0;
     for (size_t h = 0; rc == 0 && h < fabric->host_count; h++) {
         const struct weft_host *host = &fabric->hosts[h];
-        if (host->full_name[0] != '\0' && !host->mappable) {
+        if (host->full_name[0] != '\0' && !host->mappable && foreign[h]) {
             rc = weft_findings_add(findings, "default-name", host->full_name,
                                    "this is a system's name before it gets its own: never taken "
                                    "for a node (an adapter of it has system image GUID %016" PRIx64
@@ -130,21 +144,47 @@ static int find_unusable_names(const struct weft_fabric *fabric, struct weft_fin
                                    host->system_guid);
         }
     }
+    return rc;
+}
+
+/* Names that several systems have. */
+static int find_shared_names(const struct weft_graph *graph, struct weft_findings *findings)
+{
+    const struct weft_fabric *fabric = graph->fabric;
     size_t shared = 0;
     const char *example = NULL;
     for (size_t d = fabric->switch_count; d < fabric->device_count; d++) {
         const struct weft_device *device = &fabric->devices[d];
-        if (device->host != WEFT_FABRIC_NO_HOST && !is_default(device) &&
+        if (device->host != WEFT_FABRIC_NO_HOST && !is_default(graph, d) &&
+            graph->device_host[d] >= graph->node_count &&
             fabric->hosts[device->host].full_name[0] == '\0') {
             shared++;
             example = example == NULL || strcmp(device->desc, example) < 0 ? device->desc : example;
         }
     }
-    if (rc == 0 && shared > 0) {
-        rc = weft_findings_add(findings, "shared-description", fabric->source,
-                               "%zu HCAs of different systems have descriptions that are not "
-                               "unique (\"%s\"), so that their hosts are known by GUID only",
-                               shared, example);
+    if (shared == 0) {
+        return 0;
+    }
+    return weft_findings_add(findings, "shared-description", fabric->source,
+                             "%zu HCAs of different systems have descriptions that are not "
+                             "unique (\"%s\"), so that their hosts are known by GUID only",
+                             shared, example);
+}
+
+static int find_conflicts(const struct weft_nic_inventory *inventory,
+                          struct weft_findings *findings)
+{
+    uint64_t guid = 0;
+    const char *node = NULL;
+    int rc = 0;
+    for (size_t i = 0;
+         rc == 0 && inventory != NULL && weft_nic_inventory_conflict(inventory, i, &guid, &node);
+         i++) {
+        rc =
+            weft_findings_add(findings, "guid-conflict", node,
+                              "an adapter with GUID %016" PRIx64
+                              " is said to be this node's and another's: it is taken for neither's",
+                              guid);
     }
     return rc;
 }
@@ -218,7 +258,9 @@ int weft_find_fabric(const struct weft_shape *shape, const struct weft_tree *tre
 {
     const struct weft_fabric *fabric = shape->graph->fabric;
     int rc = find_defaults(shape, findings);
-    rc = rc == 0 ? find_unusable_names(fabric, findings) : rc;
+    rc = rc == 0 ? find_default_names(shape->graph, findings) : rc;
+    rc = rc == 0 ? find_shared_names(shape->graph, findings) : rc;
+    rc = rc == 0 ? find_conflicts(shape->graph->inventory, findings) : rc;
     rc = rc == 0 ? find_unplaced(tree, fabric->source, findings) : rc;
     rc = rc == 0 ? find_demoted(shape, findings) : rc;
     rc = rc == 0 ? find_incomplete(fabric, findings) : rc;

@@ -93,11 +93,11 @@ static int collect(const struct weft_shape *shape, struct weft_rails *rails)
         const struct weft_device *ca = &fabric->devices[link->b];
         if (link->a >= graph->switch_count || link->b < graph->switch_count ||
             graph->excluded_switch[link->a] || graph->excluded_device[link->b] ||
-            graph->graph_host[ca->host] >= graph->node_count) {
+            graph->device_host[link->b] >= graph->node_count) {
             continue;
         }
         struct weft_rail *rail = &rails->items[rails->count++];
-        *rail = (struct weft_rail){.node = graph->graph_host[ca->host],
+        *rail = (struct weft_rail){.node = graph->device_host[link->b],
                                    .leaf = link->a,
                                    .port = link->a_port,
                                    .expected = ID_NONE};

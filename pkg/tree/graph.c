@@ -39,9 +39,8 @@ void weft_graph_free(struct weft_graph *graph)
     strings_free(graph->node_names, graph->node_count);
     strings_free(graph->unplaced, graph->unplaced_count);
     strings_free(graph->switch_names, graph->switch_count);
-    weft_free(graph->fabric_host);
-    weft_free(graph->graph_host);
-    weft_free(graph->cluster_host);
+    weft_free(graph->device_host);
+    weft_findings_done(&graph->findings);
     weft_free(graph->excluded_switch);
     weft_free(graph->excluded_device);
     weft_free(graph);
@@ -124,147 +123,6 @@ static int exclude(struct weft_graph *graph, const struct weft_tree_options *opt
     return 0;
 }
 
-/* A cluster node's adapters count if they are compute adapters; of foreign hosts all count, as
- * they say more about the leaves. */
-static void exclude_adapters(struct weft_graph *graph)
-{
-    const struct weft_fabric *fabric = graph->fabric;
-    for (size_t d = graph->switch_count; d < fabric->device_count; d++) {
-        const size_t host = fabric->devices[d].host;
-        if (host == WEFT_FABRIC_NO_HOST) {
-            graph->excluded_device[d] = true;
-        } else if (!graph->cluster_host[host]) {
-            graph->excluded_device[d] = false;
-        }
-    }
-}
-
-/* ---- hosts ---- */
-
-/* Which fabric hosts have a link that counts if they are cluster nodes. */
-static bool *usable_hosts(const struct weft_graph *graph)
-{
-    const struct weft_fabric *fabric = graph->fabric;
-    bool *usable = weft_calloc(fabric->host_count, sizeof(*usable));
-    for (size_t l = 0; usable != NULL && l < fabric->link_count; l++) {
-        const struct weft_link *link = &fabric->links[l];
-        const size_t host = fabric->devices[link->b].host;
-        if (link->a < graph->switch_count && host != WEFT_FABRIC_NO_HOST &&
-            !graph->excluded_switch[link->a] && !graph->excluded_device[link->b]) {
-            usable[host] = true;
-        }
-    }
-    return usable;
-}
-
-struct placed {
-    const char *name;
-    uint32_t fabric_host;
-};
-
-static int compare_placed(const void *a, const void *b)
-{
-    const struct placed *x = a;
-    const struct placed *y = b;
-    return strcmp(x->name, y->name);
-}
-
-static int compare_strings(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Fills placed with the nodes that have a host with links, and the graph's unplaced. */
-static int place_nodes(struct weft_graph *graph, const struct weft_node *nodes, size_t node_count,
-                       const bool *usable, struct placed *placed, size_t *ret_count)
-{
-    weft_autofree uint32_t *host_of = weft_calloc(node_count, sizeof(*host_of));
-    graph->unplaced = weft_calloc(node_count, sizeof(char *));
-    if (host_of == NULL || graph->unplaced == NULL ||
-        weft_graph_match(graph->fabric, nodes, node_count, host_of) < 0) {
-        return -ENOMEM;
-    }
-    for (size_t n = 0; n < node_count; n++) {
-        const uint32_t host = host_of[n];
-        if (host != ID_NONE) {
-            graph->cluster_host[host] = true;
-        }
-        if (host != ID_NONE && usable[host]) {
-            placed[(*ret_count)++] = (struct placed){nodes[n].name, host};
-            continue;
-        }
-        char *name = weft_strdup(nodes[n].name);
-        if (name == NULL) {
-            return -ENOMEM;
-        }
-        graph->unplaced[graph->unplaced_count++] = name;
-    }
-    return 0;
-}
-
-/* Without a node list every host that may be a node is one. */
-static size_t place_hosts(struct weft_graph *graph, const bool *usable, struct placed *placed)
-{
-    const struct weft_fabric *fabric = graph->fabric;
-    size_t count = 0;
-    for (size_t h = 0; h < fabric->host_count; h++) {
-        graph->cluster_host[h] = fabric->hosts[h].mappable;
-        if (fabric->hosts[h].mappable && usable[h]) {
-            placed[count++] = (struct placed){fabric->hosts[h].name, (uint32_t)h};
-        }
-    }
-    return count;
-}
-
-static int number_hosts(struct weft_graph *graph, struct placed *placed, size_t count)
-{
-    const size_t total = graph->fabric->host_count;
-    qsort(placed, count, sizeof(*placed), compare_placed);
-    for (size_t h = 0; h < total; h++) {
-        graph->graph_host[h] = ID_NONE;
-    }
-    for (size_t n = 0; n < count; n++) {
-        graph->fabric_host[n] = placed[n].fabric_host;
-        graph->graph_host[placed[n].fabric_host] = (uint32_t)n;
-        graph->node_names[n] = weft_strdup(placed[n].name);
-        graph->node_count = n + 1;
-        if (graph->node_names[n] == NULL) {
-            return -ENOMEM;
-        }
-    }
-    graph->host_count = count;
-    for (size_t h = 0; h < total; h++) {
-        if (graph->graph_host[h] == ID_NONE) {
-            graph->fabric_host[graph->host_count] = (uint32_t)h;
-            graph->graph_host[h] = (uint32_t)graph->host_count++;
-        }
-    }
-    return 0;
-}
-
-static int add_hosts(struct weft_graph *graph, const struct weft_node *nodes, size_t node_count)
-{
-    const size_t hosts = graph->fabric->host_count;
-    const size_t most = nodes != NULL && node_count > hosts ? node_count : hosts;
-    weft_autofree struct placed *placed = weft_calloc(most, sizeof(*placed));
-    weft_autofree bool *usable = usable_hosts(graph);
-    graph->cluster_host = weft_calloc(hosts, sizeof(bool));
-    graph->fabric_host = weft_calloc(hosts, sizeof(*graph->fabric_host));
-    graph->graph_host = weft_calloc(hosts, sizeof(*graph->graph_host));
-    graph->node_names = weft_calloc(most, sizeof(char *));
-    if (placed == NULL || usable == NULL || graph->cluster_host == NULL ||
-        graph->fabric_host == NULL || graph->graph_host == NULL || graph->node_names == NULL) {
-        return -ENOMEM;
-    }
-    size_t count = 0;
-    if (nodes == NULL) {
-        count = place_hosts(graph, usable, placed);
-    } else if (place_nodes(graph, nodes, node_count, usable, placed, &count) < 0) {
-        return -ENOMEM;
-    }
-    return number_hosts(graph, placed, count);
-}
-
 /* ---- links ---- */
 
 enum which { PEERS, HOSTS, NOWHERE };
@@ -284,8 +142,13 @@ static enum which place_of(const struct weft_graph *graph, const struct weft_lin
     if (graph->excluded_device[link->b]) {
         return NOWHERE;
     }
-    *ret_other = graph->graph_host[graph->fabric->devices[link->b].host];
+    *ret_other = graph->device_host[link->b];
     return HOSTS;
+}
+
+static int compare_strings(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 static int compare_edge(const void *a, const void *b)
@@ -422,6 +285,7 @@ int weft_graph_build(const struct weft_fabric *fabric, const struct weft_node *n
     }
     graph->fabric = fabric;
     graph->switch_count = fabric->switch_count;
+    graph->inventory = options != NULL ? options->inventory : NULL;
     options = options != NULL ? options : &none;
     int rc = check_doubles(nodes, node_count, err);
     if (rc < 0 && rc != -ENOMEM) {
@@ -429,10 +293,7 @@ int weft_graph_build(const struct weft_fabric *fabric, const struct weft_node *n
     }
     rc = rc == 0 ? name_switches(graph) : rc;
     rc = rc == 0 ? exclude(graph, options) : rc;
-    rc = rc == 0 ? add_hosts(graph, nodes, node_count) : rc;
-    if (rc == 0) {
-        exclude_adapters(graph);
-    }
+    rc = rc == 0 ? weft_graph_hosts(graph, nodes, node_count, options->keep_slow_hcas) : rc;
     rc = rc == 0 ? add_links(graph) : rc;
     if (rc < 0) {
         return weft_err_nomem(err);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pkg/base/map.h"
+#include "pkg/fabric/inventory.h"
 #include "pkg/fabric/labels.h"
 #include "pkg/fabric/node.h"
 #include "pkg/tree/build.h"
@@ -24,12 +26,38 @@ static int compare_row(const void *a, const void *b)
     return strcmp(x->node, y->node);
 }
 
-static int make_rows(const struct weft_declared *said, const struct weft_node *nodes,
-                     size_t node_count, struct row *rows, struct weft_error *err)
+/* Names that no node has may be in a user's map, as a cloud's instance ids are. */
+static int map_names(const struct weft_declared *said, const struct weft_nic_inventory *inventory,
+                     const struct weft_node *nodes, size_t node_count, uint32_t *said_of)
+{
+    weft_auto(weft_map_free) struct weft_map *index = weft_map_new(WEFT_NODES_MAX);
+    if (index == NULL) {
+        return -ENOMEM;
+    }
+    for (size_t n = 0; n < node_count; n++) {
+        if (weft_map_put(index, nodes[n].name, n) < 0) {
+            return -ENOMEM;
+        }
+    }
+    for (size_t i = 0; i < said->node_count; i++) {
+        const char *node = weft_nic_inventory_node_named(inventory, said->nodes[i]);
+        size_t n = 0;
+        if (node != NULL && weft_map_get(index, node, &n) && said_of[n] == ID_NONE) {
+            said_of[n] = (uint32_t)i;
+        }
+    }
+    return 0;
+}
+
+static int make_rows(const struct weft_declared *said, const struct weft_nic_inventory *inventory,
+                     const struct weft_node *nodes, size_t node_count, struct row *rows,
+                     struct weft_error *err)
 {
     weft_autofree uint32_t *said_of = weft_calloc(node_count, sizeof(*said_of));
-    if (said_of == NULL || weft_match_names((const char *const *)said->nodes, said->node_count,
-                                            nodes, node_count, said_of) < 0) {
+    if (said_of == NULL ||
+        weft_match_names((const char *const *)said->nodes, said->node_count, nodes, node_count,
+                         said_of) < 0 ||
+        (inventory != NULL && map_names(said, inventory, nodes, node_count, said_of) < 0)) {
         return weft_err_nomem(err);
     }
     for (size_t n = 0; n < node_count; n++) {
@@ -47,7 +75,8 @@ static int make_rows(const struct weft_declared *said, const struct weft_node *n
     return 0;
 }
 
-int weft_tree_from_said(const struct weft_declared *said, const struct weft_node *nodes,
+int weft_tree_from_said(const struct weft_declared *said,
+                        const struct weft_nic_inventory *inventory, const struct weft_node *nodes,
                         size_t node_count, struct weft_tree **ret_tree, struct weft_error *err)
 {
     if (nodes == NULL) {
@@ -60,7 +89,7 @@ int weft_tree_from_said(const struct weft_declared *said, const struct weft_node
     if (rows == NULL || names == NULL || values == NULL) {
         return weft_err_nomem(err);
     }
-    const int rc = make_rows(said, nodes, node_count, rows, err);
+    const int rc = make_rows(said, inventory, nodes, node_count, rows, err);
     if (rc < 0) {
         return rc;
     }
@@ -71,7 +100,15 @@ int weft_tree_from_said(const struct weft_declared *said, const struct weft_node
                    levels * sizeof(char *));
         }
     }
-    const struct weft_declared own = {
-        .levels = said->levels, .nodes = names, .node_count = node_count, .values = values};
+    const struct weft_declared own = {.levels = said->levels,
+                                      .names = WEFT_NAMES_NODES,
+                                      .nodes = names,
+                                      .node_count = node_count,
+                                      .values = values,
+                                      .source = said->source,
+                                      .warnings = said->warnings,
+                                      .warning_count = said->warning_count,
+                                      .warning_total = said->warning_total,
+                                      .partial = said->partial};
     return weft_tree_from_declared(&own, ret_tree, err);
 }

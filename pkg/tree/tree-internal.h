@@ -16,6 +16,7 @@
 struct weft_declared;
 struct weft_fabric;
 struct weft_finding;
+struct weft_nic_inventory;
 struct weft_node;
 struct weft_tree;
 struct weft_tree_options;
@@ -79,21 +80,21 @@ struct weft_adjacency {
 /* Hosts [0, node_count) are the placed cluster nodes by name, the others foreign. */
 struct weft_graph {
     const struct weft_fabric *fabric;
-    size_t switch_count; /* as in the fabric */
+    const struct weft_nic_inventory *inventory; /* may be NULL */
+    size_t switch_count;                        /* as in the fabric */
     size_t host_count;
     size_t node_count;
     char **node_names; /* owned */
     char **unplaced;   /* owned, sorted */
     size_t unplaced_count;
-    uint32_t *fabric_host; /* graph host to fabric host */
-    uint32_t *graph_host;  /* fabric host to graph host, or ID_NONE */
-    bool *cluster_host;    /* fabric host: is a cluster node, placed or not */
+    uint32_t *device_host; /* adapter of a host: its graph host; else ID_NONE */
     bool *excluded_switch;
     bool *excluded_device;         /* adapters that are no evidence */
     char **switch_names;           /* for people, unique */
     struct weft_adjacency peers;   /* switch to switch */
     struct weft_adjacency uplinks; /* host to switch */
     struct weft_adjacency hosts;   /* switch to host */
+    struct weft_findings findings; /* about what is evidence */
 };
 
 int weft_graph_build(const struct weft_fabric *fabric, const struct weft_node *nodes,
@@ -102,6 +103,14 @@ int weft_graph_build(const struct weft_fabric *fabric, const struct weft_node *n
     __attribute__((warn_unused_result));
 void weft_graph_free(struct weft_graph *graph);
 WEFT_DEFINE_AUTO(struct weft_graph, weft_graph_free)
+/* Fills in whose each adapter is, what is no evidence, and the hosts' numbers. Part of the above.
+ */
+int weft_graph_hosts(struct weft_graph *graph, const struct weft_node *nodes, size_t node_count,
+                     bool keep_slow) __attribute__((warn_unused_result));
+/* Excludes adapters of nodes (node_of: device to one of count nodes, or ID_NONE) that are not on
+ * the compute network. Part of the above. */
+int weft_graph_roles(struct weft_graph *graph, const uint32_t *node_of, size_t count,
+                     bool keep_slow) __attribute__((warn_unused_result));
 /* Which of the names (NULL: not to be used) each node is, or ID_NONE: by the whole name, then by
  * the part before the first dot if that is unique on both sides; upper and lower case are one. */
 int weft_match_names(const char *const *names, size_t name_count, const struct weft_node *nodes,
@@ -153,8 +162,10 @@ int weft_shape_glue_leaves(const struct weft_graph *graph, const bool *seeds, st
 /* ---- declared groups ---- */
 
 /* The tree of what a plan says of the nodes (NULL: of all names in it), which it may call by other
- * forms of their names. Errors: -EINVAL for doubled node names, -ENOMEM. */
-int weft_tree_from_said(const struct weft_declared *said, const struct weft_node *nodes,
+ * forms of their names, or by names that the inventory (or NULL) maps. Errors: -EINVAL for doubled
+ * node names, -ENOMEM. */
+int weft_tree_from_said(const struct weft_declared *said,
+                        const struct weft_nic_inventory *inventory, const struct weft_node *nodes,
                         size_t node_count, struct weft_tree **ret_tree, struct weft_error *err)
     __attribute__((warn_unused_result));
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "pkg/base/buf.h"
+#include "pkg/fabric/inventory.h"
 #include "pkg/fabric/labels.h"
 #include "pkg/fabric/node.h"
 #include "pkg/tree/build.h"
@@ -327,6 +328,39 @@ static void a_plans_names_are_matched_with_nodes(void)
     CHECK_STR(tree->unplaced[1], "gpu-9");
 }
 
+static void a_clouds_ids_are_mapped(void)
+{
+    static const char *const said_names[] = {"i-0a", "i-0b", "i-0c"};
+    static const char *const values[] = {"r1", "r1", "r2"};
+    static const char *const leaf[] = {"leaf"};
+    weft_auto(weft_declared_free) struct weft_declared *said =
+        declare(said_names, 3, leaf, 1, values);
+    weft_auto(weft_nic_inventory_free) struct weft_nic_inventory *ids = weft_nic_inventory_new();
+    weft_auto(weft_nodes_done) struct weft_nodes nodes = {0};
+    struct weft_node *node = NULL;
+    said->source = weft_strdup("aws.json");
+    said->partial = true;
+    CHECK_INT(weft_nic_inventory_add_name(ids, "I-0A", "n1"), 0);
+    CHECK_INT(weft_nic_inventory_add_name(ids, "i-0b", "n2"), 0);
+    CHECK_INT(weft_nic_inventory_add_name(ids, "i-0c", "gone"), 0);
+    CHECK_INT(weft_nodes_add(&nodes, "n2", NULL, &node), 0);
+    CHECK_INT(weft_nodes_add(&nodes, "n1", NULL, &node), 0);
+    CHECK_INT(weft_nodes_add(&nodes, "n3", NULL, &node), 0);
+    const struct weft_tree_source source = {.declared = said, .options = {.inventory = ids}};
+    const struct weft_tree_input input = {
+        .sources = &source, .source_count = 1, .nodes = nodes.items, .node_count = nodes.count};
+    weft_auto(weft_tree_free) struct weft_tree *tree = NULL;
+    CHECK_INT(weft_tree_build(&input, &tree, NULL), 0);
+    CHECK_INT(tree->node_count, 2);
+    CHECK_INT(tree->tiers[0].group_count, 1);
+    CHECK_INT(tree->unplaced_count, 1);
+    CHECK_STR(tree->unplaced[0], "n3");
+    const struct weft_finding *f = find(tree, "partial-dump");
+    CHECK_STR(f != NULL ? f->subject : NULL, "aws.json");
+    f = find(tree, "unplaced");
+    CHECK_STR(f != NULL ? f->detail : NULL, "1 of 3 nodes are not in it: n3");
+}
+
 /* ---- random ---- */
 
 /* Truth is a tree of fan-out 2 to 3; each source tells it with faults and gaps. */
@@ -460,4 +494,5 @@ WEFT_SUITE(tree_merge, {"a_domain_wins_over_leaves", a_domain_wins_over_leaves},
            {"equal_values_of_two_sources_keep_their_names",
             equal_values_of_two_sources_keep_their_names},
            {"a_plans_names_are_matched_with_nodes", a_plans_names_are_matched_with_nodes},
+           {"a_clouds_ids_are_mapped", a_clouds_ids_are_mapped},
            {"random_merges_are_the_oracles", random_merges_are_the_oracles})
