@@ -59,7 +59,8 @@ CTL_SRC    := $(wildcard ctl/*.c)
 PROGRAMS   := $(if $(PLUGIN_SRC),$(BUILD)/bin/weft-device-plugin) \
 	$(if $(CTRL_SRC),$(BUILD)/bin/weft-controller) $(if $(CTL_SRC),$(BUILD)/bin/weftctl)
 # helpers of tests and the demo: one program a file
-FAKES      := $(patsubst tests/fakes/%.c,$(BUILD)/fakes/%,$(wildcard tests/fakes/*.c))
+FAKES      := $(patsubst tests/fakes/%.c,$(BUILD)/fakes/%,$(wildcard tests/fakes/*.c)) \
+	$(BUILD)/fakes/libnvidia-ml.so.1
 # what belongs to fake_<name>, in tests/fakes/<name>/
 fake_parts = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/fakes/$(1)/*.c))
 BENCHES    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/bench_*.c))
@@ -148,6 +149,11 @@ $(BUILD)/bin/weft-controller: $(CTRL_SRC:%.c=$(BUILD)/obj/%.o) $(LIB)
 $(BUILD)/bin/weftctl: $(CTL_SRC:%.c=$(BUILD)/obj/%.o) $(LIB)
 	$(call link,$^,$(CTL_LIBS))
 $(BUILD)/fakes/fake_kubelet: $(call fake_parts,kubelet)
+# a vendor library of the tests' own, under the real one's name, so that it is loaded the same way
+$(BUILD)/fakes/libnvidia-ml.so.1: $(wildcard tests/fakes/nvml/*.[ch] pkg/machine/discover-nvml-*.h) $(FLAGS_STAMP)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -fPIC -shared -o $@ $(filter %.c,$^) -lcjson -lpthread
 $(BUILD)/fakes/%: $(BUILD)/obj/tests/fakes/%.o $(LIB)
 	$(call link,$(filter %.o,$^) $(LIB),$(UNIT_LIBS))
 $(BUILD)/bench/bench_tree: $(GEN_OBJ)

@@ -40,6 +40,8 @@ struct weft_backend_options {
     /* Error codes that are no fault of a device ("13,31"); NULL: the backend's own list, which is
      * the vendor's advice. For NVIDIA these are XIDs. */
     const char *ignored_errors;
+    /* How long a device must be free of new faults before it counts as repaired; 0: 30 s. */
+    int64_t settle_ns;
     /* May be NULL: nobody looks. */
     struct weft_backend_watch *watch;
 };

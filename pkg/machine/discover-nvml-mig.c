@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MIG: which instances a partitioned GPU has, what they are called, and which device nodes a
+ * container needs for one. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pkg/base/str.h"
+#include "pkg/machine/discover-nvml-internal.h"
+#include "pkg/machine/host.h"
+#include "pkg/machine/machine-internal.h"
+
+enum { MIG_ON = 1, INSTANCES_USUAL = 7 };
+
+/* "1g.10gb" of "NVIDIA H100 80GB HBM3 MIG 1g.10gb". */
+static bool profile_of_name(const char *name, char *profile, size_t size)
+{
+    const char *mig = strstr(name, "MIG ");
+    if (mig == NULL) {
+        return false;
+    }
+    const struct weft_str word = weft_str_trim(weft_str(mig + strlen("MIG ")));
+    return word.len > 0 && !weft_machine_copy_visible(profile, size, word.data, word.len);
+}
+
+/* The vendor's naming: memory in eighths of the GPU's, in whole GiB of its rounded-up size. */
+static void profile_of_attributes(struct weft_nvml *nvml, struct weft_nvml_handle *handle,
+                                  uint64_t gpu_mib, char *profile, size_t size)
+{
+    struct weft_nvml_attributes a = {0};
+    (void)snprintf(profile, size, "mig");
+    if (WEFT_NVML_CALL(nvml, DeviceGetAttributes, handle, &a) != WEFT_NVML_OK || gpu_mib == 0) {
+        return;
+    }
+    const uint64_t eighths = (a.memory_mib * 8 + gpu_mib - 1) / gpu_mib;
+    const uint64_t gib = ((gpu_mib + 1023) / 1024 * eighths + 4) / 8;
+    if (a.compute_slices == a.gpu_slices) {
+        (void)snprintf(profile, size, "%" PRIu32 "g.%" PRIu64 "gb", a.gpu_slices, gib);
+    } else {
+        (void)snprintf(profile, size, "%" PRIu32 "c.%" PRIu32 "g.%" PRIu64 "gb", a.compute_slices,
+                       a.gpu_slices, gib);
+    }
+}
+
+static uint32_t known_id(int rc, const unsigned *id)
+{
+    return rc == WEFT_NVML_OK ? *id : UINT32_MAX;
+}
+
+static void ask_profile(struct weft_nvml *nvml, const struct weft_nvml_gpu *gpu,
+                        struct weft_nvml_handle *handle, struct weft_nvml_instance *instance)
+{
+    char *profile = instance->profile;
+    char name[WEFT_NVML_TEXT_MAX] = "";
+    const int rc = WEFT_NVML_CALL(nvml, DeviceGetName, handle, name, sizeof(name));
+    name[sizeof(name) - 1] = '\0';
+    if (rc != WEFT_NVML_OK || !profile_of_name(name, profile, sizeof(instance->profile))) {
+        profile_of_attributes(nvml, handle, gpu->memory_mib, profile, sizeof(instance->profile));
+    }
+}
+
+/* false for a place without an instance. */
+static bool ask_instance(struct weft_nvml *nvml, const struct weft_nvml_gpu *gpu, unsigned index,
+                         struct weft_nvml_instance *instance)
+{
+    struct weft_nvml_handle *handle = NULL;
+    char uuid[WEFT_NVML_TEXT_MAX] = "";
+    int rc = WEFT_NVML_CALL(nvml, DeviceGetMigDeviceHandleByIndex, gpu->handle, index, &handle);
+    if (rc != WEFT_NVML_OK) {
+        return false;
+    }
+    rc = WEFT_NVML_CALL(nvml, DeviceGetUUID, handle, uuid, sizeof(uuid));
+    if (rc != WEFT_NVML_OK) {
+        return false;
+    }
+    uuid[sizeof(uuid) - 1] = '\0';
+    *instance = (struct weft_nvml_instance){0};
+    (void)snprintf(instance->uuid, sizeof(instance->uuid), "%.63s", uuid);
+    unsigned id = 0;
+    rc = WEFT_NVML_CALL(nvml, DeviceGetGpuInstanceId, handle, &id);
+    instance->gi = known_id(rc, &id);
+    rc = WEFT_NVML_CALL(nvml, DeviceGetComputeInstanceId, handle, &id);
+    instance->ci = known_id(rc, &id);
+    struct weft_nvml_memory memory = {0};
+    rc = WEFT_NVML_CALL(nvml, DeviceGetMemoryInfo, handle, &memory);
+    instance->memory_mib = rc == WEFT_NVML_OK ? memory.total >> 20 : 0;
+    ask_profile(nvml, gpu, handle, instance);
+    return true;
+}
+
+void weft_nvml_ask_mig(struct weft_nvml *nvml, struct weft_nvml_gpu *gpu)
+{
+    unsigned now = 0, pending = 0, max = 0;
+    const int rc = WEFT_NVML_CALL(nvml, DeviceGetMigMode, gpu->handle, &now, &pending);
+    gpu->mig = rc == WEFT_NVML_OK && now == MIG_ON;
+    if (!gpu->mig) {
+        return;
+    }
+    if (WEFT_NVML_CALL(nvml, DeviceGetMaxMigDeviceCount, gpu->handle, &max) != WEFT_NVML_OK) {
+        max = INSTANCES_USUAL;
+    }
+    for (unsigned i = 0; i < max && gpu->instance_count < WEFT_NVML_INSTANCES_MAX; i++) {
+        if (ask_instance(nvml, gpu, i, &gpu->instances[gpu->instance_count])) {
+            gpu->instance_count++;
+        }
+    }
+}
+
+/* ---- device nodes ---- */
+
+/* The kernel module says under /proc which minor below /dev/nvidia-caps lets one in: a file
+ * "access" for each instance, "DeviceFileMinor: 12". -ENOENT, -EINVAL. */
+static int read_minor(const struct weft_nvml *nvml, const char *path, uint64_t *ret_minor)
+{
+    char text[WEFT_HOST_TEXT_MAX];
+    const int len = weft_host_read(nvml->host, path, text, sizeof(text));
+    struct weft_str rest = {text, len > 0 ? (size_t)len : 0}, line, name;
+    while (weft_str_line(&rest, &line)) {
+        if (weft_str_split(&line, ':', &name) &&
+            weft_str_eq(weft_str_trim(name), "DeviceFileMinor")) {
+            return weft_parse_u64(weft_str_trim(line), INT32_MAX, ret_minor);
+        }
+    }
+    return -ENOENT;
+}
+
+static int add_cap(const struct weft_nvml *nvml, const char *path, struct weft_machine *machine,
+                   struct weft_device *device)
+{
+    uint64_t minor = 0;
+    if (read_minor(nvml, path, &minor) < 0) {
+        return weft_machine_warn(machine, "%s: %s does not tell its device node", device->id, path);
+    }
+    char node[64];
+    (void)snprintf(node, sizeof(node), "/dev/nvidia-caps/nvidia-cap%" PRIu64, minor);
+    return weft_machine_add_node(device, node);
+}
+
+int weft_nvml_add_cap_nodes(const struct weft_nvml *nvml, const struct weft_nvml_gpu *gpu,
+                            const struct weft_nvml_instance *instance, struct weft_machine *machine,
+                            struct weft_device *device)
+{
+    if (gpu->minor < 0 || instance->gi == UINT32_MAX || instance->ci == UINT32_MAX) {
+        return weft_machine_warn(machine, "%s: the driver does not tell its device nodes",
+                                 device->id);
+    }
+    char path[128];
+    (void)snprintf(path, sizeof(path),
+                   "/proc/driver/nvidia/capabilities/gpu%d/mig/gi%" PRIu32 "/access", gpu->minor,
+                   instance->gi);
+    int rc = add_cap(nvml, path, machine, device);
+    (void)snprintf(path, sizeof(path),
+                   "/proc/driver/nvidia/capabilities/gpu%d/mig/gi%" PRIu32 "/ci%" PRIu32 "/access",
+                   gpu->minor, instance->gi, instance->ci);
+    rc = rc == 0 ? add_cap(nvml, path, machine, device) : rc;
+    return rc;
+}
