@@ -74,7 +74,7 @@ static int read_dump(const char *path, struct weft_fabric **ret_fabric, struct w
     if (rc < 0) {
         return rc;
     }
-    return weft_parse_ibnetdiscover(text, len, path, ret_fabric, err);
+    return weft_parse_infiniband(text, len, path, ret_fabric, err);
 }
 
 static void load(struct weft_dump *dump)

@@ -247,7 +247,7 @@ static int load_fabric(const char *path, struct weft_fabric **ret_fabric, struct
     weft_autofree char *text = NULL;
     size_t len = 0;
     const int rc = weft_file_read(path, WEFT_FABRIC_TEXT_MAX, &text, &len, err);
-    return rc < 0 ? rc : weft_parse_ibnetdiscover(text, len, path, ret_fabric, err);
+    return rc < 0 ? rc : weft_parse_infiniband(text, len, path, ret_fabric, err);
 }
 
 static const char *const *names(const struct weft_names *list)

@@ -67,6 +67,21 @@ void weft_raw_describe(struct raw_device *device, struct weft_str desc);
 void weft_raw_warn(struct weft_raw *raw, unsigned line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The readers of each format (parse-ib*.c): all lines of the text into raw. *ret_lines is how many
+ * lines were read. -EINVAL with err set, or -ENOMEM or -EFBIG without. */
+int weft_read_ibnetdiscover(struct weft_str text, struct weft_raw *raw, unsigned *ret_lines,
+                            struct weft_error *err) __attribute__((warn_unused_result));
+int weft_read_ib_ports(struct weft_str text, struct weft_raw *raw, unsigned *ret_lines,
+                       struct weft_error *err) __attribute__((warn_unused_result));
+int weft_read_iblinkinfo(struct weft_str text, struct weft_raw *raw, unsigned *ret_lines,
+                         struct weft_error *err) __attribute__((warn_unused_result));
+/* A list whose rows end in ")": a last row without its line end and without that is cut, and what
+ * is left of it may look like a port without a cable. 0 or -EINVAL. */
+int weft_raw_check_end(const struct weft_raw *raw, struct weft_str text, unsigned lines,
+                       struct weft_error *err) __attribute__((warn_unused_result));
+/* "NDR" to tenths of Gb/s a lane; 0 if it is no name of a speed. */
+unsigned weft_ib_lane_rate(struct weft_str speed);
+
 /* Sorts, joins the two sightings of each cable, tells SHARP nodes from hosts and groups adapters
  * into hosts. The caller owns *ret_fabric; raw is used up (its warnings move). */
 int weft_raw_finish(struct weft_raw *raw, struct weft_fabric **ret_fabric, struct weft_error *err)

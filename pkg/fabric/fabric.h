@@ -101,11 +101,17 @@ struct weft_fabric {
 void weft_fabric_free(struct weft_fabric *fabric);
 WEFT_DEFINE_AUTO(struct weft_fabric, weft_fabric_free)
 
-/* Reads the output of `ibnetdiscover` (rdma-core infiniband-diags), also of several runs one after
- * the other, with terminal logs around it, and ibsim's net files. source is the file's name for
- * errors and findings. Lines that cannot be read are counted and warned about; a text that ends in
- * the middle of a record, or without a switch or a link, is an error. The caller owns *ret_fabric.
- * Errors: -EINVAL with file:line, -EFBIG over a cap above, -ENOMEM. */
+/* Reads what InfiniBand's own tools print about a subnet, told apart by content: `ibnetdiscover`
+ * (rdma-core infiniband-diags; also ibsim's net files), its port list (`ibnetdiscover -p`) or
+ * `iblinkinfo`; several runs one after the other, with terminal logs around them. source is the
+ * name for errors and findings. Lines that cannot be read are counted, warned about and make the
+ * fabric partial; a text that ends in the middle of a record, without a switch or a link, or of a
+ * kind that does not say the cabling (ibswinfo, ibutils' plans and lists) is an error that says so.
+ * The caller owns *ret_fabric. Errors: -EINVAL with file:line, -EFBIG over a cap above, -ENOMEM. */
+int weft_parse_infiniband(const char *text, size_t len, const char *source,
+                          struct weft_fabric **ret_fabric, struct weft_error *err)
+    __attribute__((warn_unused_result));
+/* The same for a text that must be ibnetdiscover's. */
 int weft_parse_ibnetdiscover(const char *text, size_t len, const char *source,
                              struct weft_fabric **ret_fabric, struct weft_error *err)
     __attribute__((warn_unused_result));

@@ -92,6 +92,9 @@ struct gen_text {
     bool no_last_blank;
 };
 void gen_write(struct gen *g, const struct gen_text *how, struct weft_buf *buf);
+/* `ibnetdiscover -p` and `iblinkinfo` (few thousand ends at most: a LID has 16 bits). */
+void gen_write_ports(const struct gen *g, struct weft_buf *buf);
+void gen_write_linkinfo(const struct gen *g, struct weft_buf *buf);
 
 /* The tree of the generated fabric for its cluster nodes, its laws checked. */
 struct weft_tree *gen_tree(const struct gen *g, const struct weft_tree_options *options);
