@@ -34,26 +34,34 @@ static void put_objective(struct weft_json_writer *w, const struct weft_objectiv
     weft_json_close(w, '}');
 }
 
-void weft_alloc_print_json(const struct weft_machine *m, const struct weft_choice *choice,
-                           struct weft_buf *buf)
+void weft_alloc_put_choice(struct weft_json_writer *w, const struct weft_machine *m,
+                           const struct weft_choice *choice)
+{
+    weft_json_put_key(w, "devices");
+    weft_json_open(w, '[');
+    for (size_t i = 0; i < choice->count; i++) {
+        weft_json_put_string(w, m->devices[choice->devices[i]].id);
+    }
+    weft_json_close(w, ']');
+    weft_json_put_key(w, "indices");
+    weft_json_open(w, '[');
+    for (size_t i = 0; i < choice->count; i++) {
+        weft_json_put_int(w, m->devices[choice->devices[i]].index);
+    }
+    weft_json_close(w, ']');
+    weft_json_kv_bool(w, "exact", choice->exact);
+    put_objective(w, &choice->objective);
+}
+
+void weft_alloc_print_json(const struct weft_alloc_answer *answer, struct weft_buf *buf)
 {
     struct weft_json_writer w;
     weft_json_writer_init(&w, buf, 0);
     weft_json_open(&w, '{');
-    weft_json_put_key(&w, "devices");
-    weft_json_open(&w, '[');
-    for (size_t i = 0; i < choice->count; i++) {
-        weft_json_put_string(&w, m->devices[choice->devices[i]].id);
+    weft_alloc_put_choice(&w, answer->machine, answer->choice);
+    if (answer->other != NULL) {
+        weft_alloc_explain_json(answer, &w);
     }
-    weft_json_close(&w, ']');
-    weft_json_put_key(&w, "indices");
-    weft_json_open(&w, '[');
-    for (size_t i = 0; i < choice->count; i++) {
-        weft_json_put_int(&w, m->devices[choice->devices[i]].index);
-    }
-    weft_json_close(&w, ']');
-    weft_json_kv_bool(&w, "exact", choice->exact);
-    put_objective(&w, &choice->objective);
     weft_json_close(&w, '}');
     (void)weft_buf_putc(buf, '\n');
 }
@@ -147,8 +155,7 @@ static const char *plural(uint64_t count)
     return count == 1 ? "" : "s";
 }
 
-/* MB/s as people read it. */
-static void put_rate(struct weft_buf *buf, uint64_t mbps)
+void weft_alloc_put_rate(struct weft_buf *buf, uint64_t mbps)
 {
     if (mbps >= 1000) {
         (void)weft_buf_printf(buf, "%" PRIu64 ".%" PRIu64 " GB/s", mbps / 1000, mbps % 1000 / 100);
@@ -171,7 +178,7 @@ static void reason_links(const struct weft_choice *c, struct weft_buf *buf)
         return;
     }
     (void)weft_buf_puts(buf, "all joined by direct links; their narrowest cut carries ");
-    put_rate(buf, o->min_cut_mbps);
+    weft_alloc_put_rate(buf, o->min_cut_mbps);
     (void)weft_buf_putc(buf, '\n');
 }
 
@@ -208,7 +215,7 @@ static void reason_rest(const struct weft_choice *c, struct weft_buf *buf)
                           o->nic_near, plural(o->nic_near), o->nic_distinct,
                           plural(o->nic_distinct));
     (void)weft_buf_puts(buf, "  sums      ");
-    put_rate(buf, o->bandwidth_mbps);
+    weft_alloc_put_rate(buf, o->bandwidth_mbps);
     (void)weft_buf_printf(buf, " over all pairs, distances add up to %" PRIu32 "\n", o->tier_sum);
     (void)weft_buf_puts(buf, "  ties      the first in PCI order (by index, if an address is "
                              "missing)\n");
@@ -228,30 +235,40 @@ static size_t count_available(const struct weft_machine *m, const struct weft_re
     return count;
 }
 
-void weft_alloc_print_table(const struct weft_machine *m, const struct weft_request *request,
-                            const struct weft_choice *choice, struct weft_buf *buf)
+static void put_reasons(const struct weft_choice *choice, enum weft_policy policy,
+                        struct weft_buf *buf)
 {
-    const size_t available = count_available(m, request);
+    (void)weft_buf_puts(buf, "\nwhy, by weight:\n");
+    if (policy == WEFT_POLICY_PACKED) {
+        reason_groups(choice, buf);
+    }
+    reason_links(choice, buf);
+    reason_place(choice, buf);
+    if (policy != WEFT_POLICY_PACKED) {
+        reason_groups(choice, buf);
+    }
+    reason_rest(choice, buf);
+}
+
+void weft_alloc_print_table(const struct weft_alloc_answer *answer, struct weft_buf *buf)
+{
+    const struct weft_choice *choice = answer->choice;
+    const enum weft_policy policy = answer->request->policy;
+    const size_t available = count_available(answer->machine, answer->request);
     (void)weft_buf_printf(buf, "%zu of %zu available device%s, policy %s%s\n", choice->count,
-                          available, plural(available), weft_policy_name(request->policy),
+                          available, plural(available), weft_policy_name(policy),
                           choice->exact ? "" : ", by a bounded search (not surely the best)");
     if (choice->count == 0) {
         return;
     }
     (void)weft_buf_putc(buf, '\n');
-    put_devices(m, choice, buf);
+    put_devices(answer->machine, choice, buf);
     if (choice->count == available) {
         (void)weft_buf_puts(buf, "\nno choice: these are all that is available\n");
         return;
     }
-    (void)weft_buf_puts(buf, "\nwhy, by weight:\n");
-    if (request->policy == WEFT_POLICY_PACKED) {
-        reason_groups(choice, buf);
+    put_reasons(choice, policy, buf);
+    if (answer->other != NULL) {
+        weft_alloc_explain_table(answer, buf);
     }
-    reason_links(choice, buf);
-    reason_place(choice, buf);
-    if (request->policy != WEFT_POLICY_PACKED) {
-        reason_groups(choice, buf);
-    }
-    reason_rest(choice, buf);
 }

@@ -14,12 +14,13 @@ const char weft_ctl_alloc_help[] =
     "\n"
     "Chooses K of the available devices of a machine, as the device plugin does for a pod.\n"
     "\n"
-    "  --machine FILE    output of `nvidia-smi topo -m`, or weft's machine JSON; - is stdin\n"
+    "  --machine FILE    a recorded machine, as for weftctl machine; - is standard input\n"
     "  --size K          how many devices\n"
     "  --available IDS   the devices to choose from; all if not given\n"
     "  --required IDS    devices that must be among them\n"
     "  --policy NAME     performance (default): the best connected set;\n"
     "                    packed: the set that leaves most groups of devices whole\n"
+    "  --explain         show the best other set, too, and what decided between the two\n"
     "  -o FORMAT         table (default) or json\n"
     "\n"
     "IDS are device ids or indices, separated by commas: GPU-5f1c...,GPU-92ab... or 0,1.\n"
@@ -29,6 +30,7 @@ const char weft_ctl_alloc_help[] =
 
 struct options {
     const char *machine, *available, *required, *size, *policy, *output;
+    bool explain;
 };
 
 struct id_list {
@@ -40,15 +42,21 @@ struct id_list {
 static int read_options(int argc, char **argv, struct options *o, struct weft_error *err)
 {
     struct weft_ctl_option table[] = {
-        {"--machine", &o->machine, 1, 0},   {"--available", &o->available, 1, 0},
-        {"--required", &o->required, 1, 0}, {"--size", &o->size, 1, 0},
-        {"--policy", &o->policy, 1, 0},     {"--output", &o->output, 1, 0},
-        {"-o", &o->output, 1, 0},           {NULL, NULL, 0, 0},
+        {"--machine", &o->machine, 1, 0},
+        {"--available", &o->available, 1, 0},
+        {"--required", &o->required, 1, 0},
+        {"--size", &o->size, 1, 0},
+        {"--policy", &o->policy, 1, 0},
+        {"--output", &o->output, 1, 0},
+        {"-o", &o->output, 1, 0},
+        {"--explain", NULL, 1, 0},
+        {NULL, NULL, 0, 0},
     };
     const int rc = weft_ctl_options(argc, argv, table, err);
     if (rc < 0) {
         return rc;
     }
+    o->explain = table[7].count > 0;
     if (o->machine == NULL || o->size == NULL) {
         return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "%s is needed",
                             o->machine == NULL ? "--machine FILE" : "--size K");
@@ -133,29 +141,43 @@ static int read_ids(const struct weft_machine *m, const char *option, const char
     return rc < 0 ? weft_err_nomem(err) : 0;
 }
 
-static int choose(const struct weft_machine *m, const struct weft_request *request, bool json,
-                  FILE *out, struct weft_error *err)
+static int print_answer(const struct weft_alloc_answer *answer, bool json, FILE *out,
+                        struct weft_error *err)
 {
-    weft_auto(weft_allocator_free) struct weft_allocator *a = NULL;
-    weft_auto(weft_choice_done) struct weft_choice choice = {0};
     weft_auto(weft_buf_done) struct weft_buf text;
     weft_buf_init(&text, 1U << 20);
-    /* one request: tables would cost more than they save */
-    int rc = weft_allocator_new_direct(m, &a, err);
-    rc = rc < 0 ? rc : weft_allocator_pick(a, request, &choice, err);
-    if (rc < 0) {
-        return rc;
-    }
     if (json) {
-        weft_alloc_print_json(m, &choice, &text);
+        weft_alloc_print_json(answer, &text);
     } else {
-        weft_alloc_print_table(m, request, &choice, &text);
+        weft_alloc_print_table(answer, &text);
     }
     if (text.status < 0) {
         return weft_err_nomem(err);
     }
     (void)fputs(weft_buf_text(&text), out);
     return 0;
+}
+
+static int choose(const struct weft_machine *m, const struct weft_request *request,
+                  const struct options *o, FILE *out, struct weft_error *err)
+{
+    weft_auto(weft_allocator_free) struct weft_allocator *a = NULL;
+    weft_auto(weft_choice_done) struct weft_choice choice = {0};
+    weft_auto(weft_choice_done) struct weft_choice other = {0};
+    /* one request: tables would cost more than they save */
+    int rc = weft_allocator_new_direct(m, &a, err);
+    if (rc == 0 && o->explain) {
+        rc = weft_allocator_pick_two(a, request, &choice, &other, err);
+    } else if (rc == 0) {
+        rc = weft_allocator_pick(a, request, &choice, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    const struct weft_alloc_answer answer = {
+        .machine = m, .request = request, .choice = &choice, .other = o->explain ? &other : NULL};
+    const bool json = o->output != NULL && strcmp(o->output, "json") == 0;
+    return print_answer(&answer, json, out, err);
 }
 
 /* Which of the listed devices are left when unhealthy ones and those not in among (NULL: any) are
@@ -232,8 +254,7 @@ static int run(const struct options *o, const struct weft_machine *m, struct wef
     if (note_clipping(m, request->size, &available, &required, err) < 0) {
         return weft_ctl_fail(err, "alloc", "out of memory");
     }
-    const bool json = o->output != NULL && strcmp(o->output, "json") == 0;
-    if (choose(m, request, json, out, &error) < 0) {
+    if (choose(m, request, o, out, &error) < 0) {
         return weft_ctl_fail(err, "alloc", error.message);
     }
     return WEFT_CTL_OK;

@@ -33,7 +33,8 @@ int weft_ctl_tree_to(int argc, char **argv, FILE *out, FILE *err);
 int weft_ctl_lint_to(int argc, char **argv, FILE *out, FILE *err);
 
 /* An option that takes a value. values has room for max of them (1 for an option that may stand
- * once); count says how many were given. */
+ * once); count says how many were given. values NULL: it takes none, and count is 1 if it stands.
+ */
 struct weft_ctl_option {
     const char *name; /* "--machine", "-o" */
     const char **values;

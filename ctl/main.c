@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weftctl: the verb table, and nothing of any verb. */
+#include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ctl/ctl.h"
 
@@ -89,11 +92,22 @@ static int run(int argc, char **argv)
     return verb->run(argc - 1, argv + 1);
 }
 
+/* Has the reader of standard output gone? `weftctl tree X | head -1` is no failure. */
+static bool reader_is_gone(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO};
+    return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
+}
+
 int main(int argc, char **argv)
 {
     (void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     const int rc = run(argc, argv);
-    if (fflush(stdout) != 0 || ferror(stdout) != 0) {
+    const bool failed = fflush(stdout) != 0 || ferror(stdout) != 0;
+    if (failed && reader_is_gone()) {
+        return rc;
+    }
+    if (failed) {
         (void)fputs("weftctl: standard output could not be written\n", stderr);
         return WEFT_CTL_FAILED;
     }

@@ -33,6 +33,13 @@ int weft_ctl_options(int argc, char **argv, struct weft_ctl_option *options, str
             return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "unknown %s \"%.80s\"",
                                 argv[i][0] == '-' ? "option" : "argument", argv[i]);
         }
+        if (o->values == NULL) {
+            if (value != NULL) {
+                return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "%s takes no value", o->name);
+            }
+            o->count = 1;
+            continue;
+        }
         if (value == NULL && i + 1 == argc) {
             return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "%s needs a value", o->name);
         }

@@ -50,14 +50,6 @@ struct weft_classes {
     uint32_t *first_group; /* by class: where they begin; count + 1 entries */
 };
 
-/* Why devices are a group, as far as the machine says. */
-struct weft_group_reason {
-    int level;      /* the least T that joins them, -1 none */
-    int socket;     /* -1 none */
-    int parent;     /* -1 none */
-    uint64_t links; /* the greatest bandwidth that joins them, 0 none */
-};
-
 struct weft_allocator {
     size_t n;
     size_t words;      /* of a bitset over ranks */
@@ -69,11 +61,11 @@ struct weft_allocator {
     uint64_t *healthy; /* bitset */
     uint16_t *socket;  /* dense; unknown ones share one number */
     uint16_t *numa;
-    int *socket_number;  /* the machine's, -1 unknown */
-    int *parent;         /* -1 for whole devices */
-    uint64_t *near_nics; /* n bitsets over NICs: those at T <= 2 */
-    uint64_t *groups;    /* group_count bitsets */
-    struct weft_group_reason *reasons;
+    int *socket_number;         /* the machine's, -1 unknown */
+    int *parent;                /* -1 for whole devices */
+    uint64_t *near_nics;        /* n bitsets over NICs: those at T <= 2 */
+    uint64_t *groups;           /* group_count bitsets */
+    struct weft_group *reasons; /* by group */
     size_t group_count;
     struct weft_classes classes;
     struct weft_tables *tables; /* NULL: too many devices, or made without */

@@ -21,7 +21,8 @@ enum weft_policy { WEFT_POLICY_PERFORMANCE, WEFT_POLICY_PACKED, WEFT_POLICY_COUN
 /* The key of allocation.md, by entry, for the set that was chosen. */
 struct weft_objective {
     uint32_t components;     /* 1 */
-    uint64_t min_cut_mbps;   /* 2: 0 for several components or one device */
+    uint64_t min_cut_mbps;   /* 2: 0 for several components or one device; of more than 256 kinds of
+                                devices in one set an upper bound, the smallest degree */
     int worst_tier;          /* 3: -1 = no pair without a direct link */
     uint32_t sockets;        /* 4 */
     uint32_t numa_nodes;     /* 4 */
@@ -69,6 +70,56 @@ int weft_allocator_pick(const struct weft_allocator *allocator, const struct wef
     __attribute__((warn_unused_result));
 void weft_choice_done(struct weft_choice *choice);
 WEFT_DEFINE_AUTO_VALUE(struct weft_choice, weft_choice_done)
+
+/* ---- why ---- */
+
+/* The entries of the key, in the order of policy performance; 8 is the device order. */
+enum weft_entry {
+    WEFT_ENTRY_COMPONENTS,
+    WEFT_ENTRY_MIN_CUT,
+    WEFT_ENTRY_WORST_TIER,
+    WEFT_ENTRY_SOCKETS,
+    WEFT_ENTRY_NUMA_NODES,
+    WEFT_ENTRY_BROKEN_GROUPS,
+    WEFT_ENTRY_LEFTOVER,
+    WEFT_ENTRY_NIC_NEAR,
+    WEFT_ENTRY_NIC_DISTINCT,
+    WEFT_ENTRY_BANDWIDTH,
+    WEFT_ENTRY_TIER_SUM,
+    WEFT_ENTRY_ORDER,
+    WEFT_ENTRY_COUNT
+};
+
+/* Compares two objectives: negative if x is better, and *ret_entry the first entry in which they
+ * differ under the policy; 0 and WEFT_ENTRY_ORDER if none does. */
+int weft_objective_compare(enum weft_policy policy, const struct weft_objective *x,
+                           const struct weft_objective *y, enum weft_entry *ret_entry);
+/* The value of an entry; 0 for WEFT_ENTRY_ORDER. */
+int64_t weft_objective_value(const struct weft_objective *o, enum weft_entry entry);
+/* "components", "min_cut_mbps"…: the fields of struct weft_objective; "order". */
+const char *weft_entry_name(enum weft_entry entry);
+
+/* Chooses, and the best of all other sets of that size, which the choice had to beat. No other is
+ * there where nothing was to be chosen: then *ret_other has count 0. other->exact says whether it
+ * is surely the best other one. Takes about as long as size picks. -ENOMEM. */
+int weft_allocator_pick_two(const struct weft_allocator *allocator,
+                            const struct weft_request *request, struct weft_choice *ret_choice,
+                            struct weft_choice *ret_other, struct weft_error *err)
+    __attribute__((warn_unused_result));
+
+/* A group of allocation.md, and by what its devices belong together: any of these may hold. */
+struct weft_group {
+    int level;      /* the least distance class that joins them, -1 none */
+    int socket;     /* their socket, -1 none */
+    int parent;     /* their parent GPU's index, -1 none */
+    uint64_t links; /* the greatest bandwidth in MB/s that joins them, 0 none */
+};
+size_t weft_allocator_group_count(const struct weft_allocator *allocator);
+struct weft_group weft_allocator_group(const struct weft_allocator *allocator, size_t group);
+/* Is the device (its number in the machine) in the group? */
+bool weft_allocator_group_has(const struct weft_allocator *allocator, size_t group, size_t device);
+/* Devices with equal numbers are interchangeable: swapping them changes nothing. */
+size_t weft_allocator_class_of(const struct weft_allocator *allocator, size_t device);
 
 /* ---- several ids a device (time-slicing) ---- */
 

@@ -21,7 +21,7 @@ struct forest {
     uint64_t *
         outside; /* by rank: the best link out of its class; or the value its class was added for */
     uint64_t *set; /* the group under work */
-    struct weft_group_reason why;
+    struct weft_group why;
     size_t group_cap;
 };
 
@@ -45,7 +45,7 @@ static uint16_t join(uint16_t *root, size_t i, size_t j)
     return low;
 }
 
-static const struct weft_group_reason no_reason = {.level = -1, .socket = -1, .parent = -1};
+static const struct weft_group no_reason = {.level = -1, .socket = -1, .parent = -1};
 
 static void separate(const struct forest *f)
 {
@@ -66,7 +66,7 @@ static int make_room(struct forest *f)
         return -ENOMEM;
     }
     a->groups = groups;
-    struct weft_group_reason *reasons = weft_reallocarray(a->reasons, cap, sizeof(*reasons));
+    struct weft_group *reasons = weft_reallocarray(a->reasons, cap, sizeof(*reasons));
     if (reasons == NULL) {
         return -ENOMEM;
     }
@@ -76,7 +76,7 @@ static int make_room(struct forest *f)
 }
 
 /* The first reason of each kind is kept: the families come closest and strongest first. */
-static void add_reason(struct weft_group_reason *to, const struct weft_group_reason *why)
+static void add_reason(struct weft_group *to, const struct weft_group *why)
 {
     to->level = to->level < 0 ? why->level : to->level;
     to->socket = to->socket < 0 ? why->socket : to->socket;

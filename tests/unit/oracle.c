@@ -360,7 +360,8 @@ void oracle_pick(const struct oracle_machine *m, const struct oracle_request *re
         bool have = false;
         for (uint32_t set = c.available; set != 0; set = (set - 1) & c.available) {
             struct oracle_answer a = {.set = set};
-            if (__builtin_popcount(set) == k && (set & required) == required) {
+            if (__builtin_popcount(set) == k && (set & required) == required &&
+                set != request->except) {
                 fill_entries(&c, set, a.entry);
                 *ret_answer =
                     !have || better(&c, request->packed, &a, ret_answer) ? a : *ret_answer;

@@ -29,6 +29,7 @@ struct oracle_request {
     uint32_t available, required; /* bit = device number */
     int64_t size;
     bool packed;
+    uint32_t except; /* a set that must not be the answer; 0: none */
 };
 
 struct oracle_answer {

@@ -116,6 +116,54 @@ static void table_output(void)
     CHECK_INT(nothing.status, 0);
 }
 
+/* Case E of test_allocator.c: 0-1, 0-2 and 2-6 have one link, 1-2 two. The best other set is 0,1 by
+ * device order. */
+static void explains_by_the_best_other_set(void)
+{
+    static const char cube[] = "--machine tests/fixtures/machine/cube-mesh-v100.txt --size 2 "
+                               "--available 0,1,2,6 --explain";
+    weft_auto(result_done) struct result r = run(cube);
+    CHECK_INT(r.status, 0);
+    CHECK_CONTAINS(r.out, "the best other set is 0,1; what decided is\n"
+                          "  rule 2: a wider narrowest cut: 50.0 GB/s, not 25.0 GB/s\n");
+    CHECK_CONTAINS(r.out,
+                   "  2   narrowest cut                     50.0 GB/s     25.0 GB/s  <- decides\n");
+    CHECK_CONTAINS(r.out, "  1   parts without a link between              1             1\n");
+
+    char json[256];
+    (void)snprintf(json, sizeof(json), "%s -o json", cube);
+    weft_auto(result_done) struct result j = run(json);
+    CHECK_CONTAINS(j.out, "{\"devices\":[\"GPU1\",\"GPU2\"]");
+    CHECK_CONTAINS(j.out, "\"other\":{\"devices\":[\"GPU0\",\"GPU1\"],\"indices\":[0,1],"
+                          "\"exact\":true,\"objective\":{\"components\":1,\"min_cut_mbps\":25000,");
+    CHECK_CONTAINS(j.out, "\"decided\":{\"entry\":\"min_cut_mbps\",\"rule\":\"2\","
+                          "\"chosen\":50000,\"other\":25000,\"text\":\"rule 2: ");
+}
+
+/* A tie up to the last rule; nothing to choose; packed, whose rule 5 comes first. */
+static void explains_where_little_is_to_be_said(void)
+{
+    weft_auto(result_done) struct result tie =
+        run("--machine tests/fixtures/machine/flat-vm.txt --size 2 --explain -o json");
+    CHECK_CONTAINS(tie.out, "\"other\":{\"devices\":[\"GPU0\",\"GPU2\"]");
+    CHECK_CONTAINS(tie.out, "\"decided\":{\"entry\":\"order\",\"rule\":\"8\",\"text\":"
+                            "\"rule 8: the first in device order; nothing else");
+    weft_auto(result_done) struct result none = run(PCIE "--size 8 --explain -o json");
+    CHECK_CONTAINS(none.out, "\"other\":null,\"decided\":null}\n");
+    weft_auto(result_done) struct result must =
+        run(PCIE "--size 1 --available 3,4 --required 3 --explain");
+    CHECK_CONTAINS(must.out, "there is no other set");
+
+    /* 0 and 2 in use, one of two links (4,7) would break {4..7}; {1,3} breaks nothing */
+    weft_auto(result_done) struct result packed =
+        run("--machine tests/fixtures/machine/cube-mesh-v100.txt --available 1,3,4,5,6,7 --size 2 "
+            "--policy packed --explain");
+    CHECK_CONTAINS(packed.out, "rule 5a: fewer whole groups broken: 0, not 1\n");
+    const char *rule5 = strstr(packed.out, "  5a  whole groups");
+    const char *rule1 = strstr(packed.out, "  1   parts");
+    CHECK(rule5 != NULL && rule1 != NULL && rule5 < rule1);
+}
+
 /* Output and status of a clipped request stay; one line each says what was clipped. */
 static void clipping_is_noted(void)
 {
@@ -167,6 +215,7 @@ static void wrong_use_is_one_line(void)
         {PCIE "--size", "--size needs a value", 2},
         {PCIE "--size 2 --size 3", "--size may be given 1 time;", 2},
         {PCIE "--sizes 2", "unknown option \"--sizes\"", 2},
+        {PCIE "--size 2 --explain=yes", "--explain takes no value", 2},
         {PCIE "--size 2 tree", "unknown argument \"tree\"", 2},
         {PCIE "--size 2 --policy fast", "--policy is performance or packed, not \"fast\"", 2},
         {PCIE "--size 2 -o yaml", "-o is table or json, not \"yaml\"", 2},
@@ -190,12 +239,12 @@ static void wrong_use_is_one_line(void)
     }
 }
 
-static void failing_allocations(void)
+static void fail_allocations_of(const char *args)
 {
     bool done = false;
     for (uint64_t nth = 1; !done && nth < 500; nth++) {
         (void)weft_mem_fail_after(nth);
-        weft_auto(result_done) struct result r = run(PCIE "--size 3 --available 0,1,2,3,4 -o json");
+        weft_auto(result_done) struct result r = run(args);
         (void)weft_mem_fail_after(0);
         done = r.status == 0;
         CHECK(done || (r.status == 1 && r.out[0] == '\0'));
@@ -203,7 +252,17 @@ static void failing_allocations(void)
     CHECK(done);
 }
 
+static void failing_allocations(void)
+{
+    fail_allocations_of(PCIE "--size 3 --available 0,1,2,3,4 -o json");
+    fail_allocations_of(PCIE "--size 3 --available 0,1,2,3,4 --explain");
+    fail_allocations_of(PCIE "--size 3 --available 0,1,2,3,4 --explain -o json");
+}
+
 WEFT_SUITE(ctl_alloc, {"JSON output", json_output}, {"ids in any form", ids_in_any_form},
-           {"table output", table_output}, {"clipping is noted", clipping_is_noted},
+           {"table output", table_output},
+           {"explains by the best other set", explains_by_the_best_other_set},
+           {"explains where little is to be said", explains_where_little_is_to_be_said},
+           {"clipping is noted", clipping_is_noted},
            {"wrong use is one line", wrong_use_is_one_line},
            {"failing allocations", failing_allocations})
