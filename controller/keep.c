@@ -11,31 +11,21 @@
 
 #include "controller/forest.h"
 #include "controller/keep-internal.h"
-#include "pkg/base/map.h"
+#include "pkg/base/clock.h"
 #include "pkg/base/str.h"
 
-enum { MISSING_MAX = 200000, TALLIES = WEFT_KEEP_SOURCES_MAX + 1 };
+enum { TALLIES = WEFT_KEEP_SOURCES_MAX + 1 };
+
+/* how soon a move is looked at again: a source that finds all as it was does not say so */
+#define SETTLE_NS (30 * WEFT_NS_PER_S)
 
 /* IN_PART: what is left of the node's evidence agrees with its last place */
 enum verdict { STAYS, JOINS, MOVES, LOST, IN_PART, ABSENT, LEAVES };
 
-struct missing {
-    int64_t since;
-    unsigned passes;
-    uint64_t pass; /* the last pass that saw it missing */
-};
-
-struct weft_keep {
-    struct weft_map *index; /* node name → entry */
-    struct missing *entries;
-    size_t count;
-    size_t cap;
-    uint64_t pass;
-};
-
 /* One call's state, so that its steps take one argument. */
 struct judge {
     struct weft_keep *keep;
+    const struct weft_keep_input *input;
     const struct weft_keep_options *options;
     const struct weft_keep_node *nodes;
     size_t count;
@@ -44,30 +34,6 @@ struct judge {
     enum verdict *verdicts;
     struct weft_keep_result *result;
 };
-
-struct weft_keep *weft_keep_new(void)
-{
-    struct weft_keep *keep = weft_calloc(1, sizeof(*keep));
-    if (keep == NULL) {
-        return NULL;
-    }
-    keep->index = weft_map_new(MISSING_MAX);
-    if (keep->index == NULL) {
-        weft_free(keep);
-        return NULL;
-    }
-    return keep;
-}
-
-void weft_keep_free(struct weft_keep *keep)
-{
-    if (keep == NULL) {
-        return;
-    }
-    weft_map_free(keep->index);
-    weft_free(keep->entries);
-    weft_free(keep);
-}
 
 void weft_keep_result_done(struct weft_keep_result *result)
 {
@@ -157,7 +123,8 @@ static void pull_brakes(const struct judge *j)
             continue;
         }
         tally->lost_trip = too_many(tally->lost, tally->placed, j->options->lost_percent);
-        tally->moved_trip = too_many(tally->moved, tally->placed, j->options->moved_percent);
+        tally->moved_trip = too_many(tally->moved, tally->placed, j->options->moved_percent) &&
+                            !weft_keep_is_open(j->keep, j->input, i);
         tally->held = tally->lost_trip || tally->moved_trip;
     }
 }
@@ -220,77 +187,16 @@ static void release_accepted(const struct judge *j)
 
 /* ---- how long a Node has been missing ---- */
 
-/* Counts this pass for a missing node; its entry comes back. */
-static int note_missing(struct weft_keep *keep, const char *node, int64_t now,
-                        struct missing **ret_entry)
-{
-    size_t at = 0;
-    if (!weft_map_get(keep->index, node, &at)) {
-        int rc = weft_array_reserve((void **)&keep->entries, &keep->cap, keep->count + 1,
-                                    sizeof(*keep->entries), MISSING_MAX);
-        if (rc < 0) {
-            return rc;
-        }
-        rc = weft_map_put(keep->index, node, keep->count);
-        if (rc < 0) {
-            return rc;
-        }
-        at = keep->count++;
-        keep->entries[at] = (struct missing){.since = now};
-    }
-    struct missing *entry = &keep->entries[at];
-    if (entry->pass != keep->pass) {
-        entry->passes++;
-        entry->pass = keep->pass;
-    }
-    *ret_entry = entry;
-    return 0;
-}
-
-/* Forgets all that this pass did not see missing: they came back, or are gone for good. */
-static int sweep_missing(struct weft_keep *keep)
-{
-    weft_auto(weft_map_free) struct weft_map *index = weft_map_new(MISSING_MAX);
-    if (index == NULL) {
-        return -ENOMEM;
-    }
-    weft_autofree struct missing *entries = weft_calloc(keep->count + 1, sizeof(*entries));
-    if (entries == NULL) {
-        return -ENOMEM;
-    }
-    size_t count = 0;
-    size_t pos = 0;
-    const char *name = NULL;
-    size_t at = 0;
-    while (weft_map_next(keep->index, &pos, &name, &at)) {
-        if (keep->entries[at].pass != keep->pass) {
-            continue;
-        }
-        int rc = weft_map_put(index, name, count);
-        if (rc < 0) {
-            return rc;
-        }
-        entries[count++] = keep->entries[at];
-    }
-    weft_map_free(keep->index);
-    weft_free(keep->entries);
-    keep->index = weft_steal(&index);
-    keep->entries = weft_steal(&entries);
-    keep->cap = keep->count + 1;
-    keep->count = count;
-    return 0;
-}
-
 /* May this missing node be forgotten? Also moves result->due. */
-static bool expired(const struct judge *j, const struct missing *entry)
+static bool expired(const struct judge *j, const struct weft_keep_note *note)
 {
     const struct weft_keep_options *o = j->options;
     if (o->forget_after == WEFT_KEEP_NEVER) {
         return false;
     }
     const int64_t wait = o->forget_after > o->period ? o->forget_after : o->period;
-    const int64_t at = entry->since + wait;
-    if (o->now >= at && entry->passes >= o->snapshots) {
+    const int64_t at = note->since + wait;
+    if (o->now >= at && note->times >= o->snapshots) {
         return true;
     }
     /* enough time but too few passes: the next one soon, not at once */
@@ -360,13 +266,13 @@ static int settle_lost(const struct judge *j, size_t at, bool accepted)
 {
     const struct weft_keep_node *node = &j->nodes[at];
     const bool in_part = j->verdicts[at] == IN_PART;
-    struct missing *entry = NULL;
+    const struct weft_keep_note *note = NULL;
     if (node->selected && !accepted) {
-        int rc = note_missing(j->keep, node->name, j->options->now, &entry);
+        int rc = weft_keep_take_note(j->keep, j->input, node, 0, &note);
         if (rc < 0) {
             return rc;
         }
-        if (!expired(j, entry)) {
+        if (!expired(j, note)) {
             count_kept(j, node->name);
             return in_part ? weft_keep_put_back_part(j->live, j->wanted, node->name, node->gaps)
                            : put_back(j, node->name, false);
@@ -376,17 +282,69 @@ static int settle_lost(const struct judge *j, size_t at, bool accepted)
     return 0;
 }
 
-/* Pinned chains first: what is merely kept follows whatever its objects' parents then are. */
-static int settle(const struct judge *j)
+/* Names the place at which the node is wanted; never 0. */
+static uint64_t target_of(const struct judge *j, const char *node)
+{
+    size_t chain[WEFT_FOREST_TIERS_MAX];
+    const size_t tiers = weft_forest_chain(j->wanted, node, chain);
+    uint64_t hash = WEFT_HASH_SEED;
+    for (size_t t = 0; t < tiers; t++) {
+        const char *name = object_at(j->wanted, chain[t])->name;
+        hash = weft_hash64(hash, name, strlen(name) + 1);
+    }
+    return hash != 0 ? hash : 1;
+}
+
+/* A move that no brake holds: must it wait until another look agrees? *ret_waits says so. */
+static int wait_for_move(const struct judge *j, size_t at, bool *ret_waits)
+{
+    const struct weft_keep_node *node = &j->nodes[at];
+    const size_t source = tally_of(node);
+    const struct weft_keep_note *note = NULL;
+    *ret_waits = false;
+    if (j->options->settle < 2 || j->result->tallies[source].accepted ||
+        weft_keep_is_open(j->keep, j->input, source)) {
+        return 0;
+    }
+    const int rc = weft_keep_take_note(j->keep, j->input, node, target_of(j, node->name), &note);
+    if (rc == 0 && note->times < j->options->settle) {
+        const int64_t due = j->options->now + SETTLE_NS;
+        j->result->settling++;
+        j->result->due = due < j->result->due ? due : j->result->due;
+        *ret_waits = true;
+    }
+    return rc;
+}
+
+/* Who waits is found before anybody is put back, which changes what is wanted. */
+static int pin(const struct judge *j, bool *pinned)
 {
     for (size_t i = 0; i < j->count; i++) {
         const enum verdict v = j->verdicts[i];
-        if ((v == MOVES || is_lost(v)) && j->result->tallies[tally_of(&j->nodes[i])].held) {
-            int rc = put_back(j, j->nodes[i].name, true);
+        pinned[i] = (v == MOVES || is_lost(v)) && j->result->tallies[tally_of(&j->nodes[i])].held;
+        if (v == MOVES && !pinned[i]) {
+            const int rc = wait_for_move(j, i, &pinned[i]);
             if (rc < 0) {
                 return rc;
             }
         }
+    }
+    for (size_t i = 0; i < j->count; i++) {
+        const int rc = pinned[i] ? put_back(j, j->nodes[i].name, true) : 0;
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+/* Pinned chains first: what is merely kept follows whatever its objects' parents then are. */
+static int settle(const struct judge *j)
+{
+    weft_autofree bool *pinned = weft_calloc(j->count + 1, sizeof(*pinned));
+    int pins = pinned != NULL ? pin(j, pinned) : -ENOMEM;
+    if (pins < 0) {
+        return pins;
     }
     for (size_t i = 0; i < j->count; i++) {
         const struct weft_keep_tally *tally = &j->result->tallies[tally_of(&j->nodes[i])];
@@ -423,6 +381,9 @@ static int copy_ours(const struct weft_hypernode_set *live, const char *instance
 static int decide(struct judge *j, const struct weft_hypernode_set *live,
                   const struct weft_hypernode_set *wanted, struct weft_error *err)
 {
+    if (weft_keep_begin(j->keep, j->input) < 0) {
+        return weft_err_nomem(err);
+    }
     judge_all(j);
     pull_brakes(j);
     int rc = hash_held(j);
@@ -430,7 +391,6 @@ static int decide(struct judge *j, const struct weft_hypernode_set *live,
         return weft_err_errno(err, -rc, "brakes");
     }
     release_accepted(j);
-    j->keep->pass++;
     if (j->result->refused && !weft_keep_tiers_agree(live, wanted, j->options->instance)) {
         j->result->frozen = true;
         rc = copy_ours(live, j->options->instance, &j->result->set);
@@ -438,7 +398,7 @@ static int decide(struct judge *j, const struct weft_hypernode_set *live,
     }
     rc = settle(j);
     if (rc == 0) {
-        rc = sweep_missing(j->keep);
+        rc = weft_keep_end(j->keep);
     }
     if (rc < 0) {
         return weft_err_errno(err, -rc, "last places");
@@ -464,6 +424,7 @@ int weft_keep_decide(struct weft_keep *keep, const struct weft_keep_input *input
         return weft_err_nomem(err);
     }
     struct judge j = {.keep = keep,
+                      .input = input,
                       .options = input->options,
                       .nodes = input->nodes,
                       .count = input->node_count,

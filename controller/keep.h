@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keeps Nodes where they are while there is doubt. A Node that exists and that no source places any
- * more keeps its last place, read from the HyperNodes that exist; so does one of which the sources
- * only miss levels, as long as what they say agrees with that place. A change that is too large to
- * be believed is held back (brakes) until it is accepted by its hash. Joins always go on.
+/* Keeps Nodes where they are while there is doubt, and re-cabled ones until it is settled where
+ * they are. A Node that exists and that no source places any more keeps its last place, read from
+ * the HyperNodes that exist; so does one of which the sources only miss levels, as long as what
+ * they say agrees with that place. A change that is too large to be believed is held back (brakes)
+ * until it is accepted by its hash. Joins always go on.
  *
  * It compares two sets and returns a third: no I/O, no clock of its own. What it remembers between
  * passes is only for how long a Node has been missing; losing that memory makes it keep longer,
@@ -42,6 +43,8 @@ struct weft_keep_options {
     int64_t forget_after;  /* …and this long, ns, or WEFT_KEEP_NEVER */
     unsigned lost_percent; /* brakes; 100 or more: off */
     unsigned moved_percent;
+    /* a move counts once so many looks in a row of the node's source agree on it; 0, 1: at once */
+    unsigned settle;
     size_t min_nodes;     /* below so many placed Nodes of a source its brakes are off */
     const char *accepted; /* hash that somebody accepted; NULL or "": none */
     int64_t now;          /* monotonic, ns */
@@ -53,6 +56,14 @@ struct weft_keep_input {
     const struct weft_keep_node *nodes;      /* each name once */
     size_t node_count;
     const struct weft_keep_options *options;
+    /* by source: how many complete looks at it there were so far, which is how often something is
+     * seen; one beyond look_count is looked at in every call */
+    const uint64_t *looks;
+    size_t look_count;
+    /* names the cabling as its owner counts it (an optical switch's controller). When it changes,
+     * moves were meant: until a source's second look after, its moves neither wait nor trip the
+     * brake. NULL: nobody counts. Not remembered over a restart, after which moves wait */
+    const char *epoch;
 };
 
 /* What one source wanted and what became of it. */
@@ -73,12 +84,14 @@ struct weft_keep_result {
     struct weft_keep_tally tallies[WEFT_KEEP_SOURCES_MAX + 1];
     bool refused;                  /* some source is held */
     char hash[WEFT_KEEP_HASH_MAX]; /* names the refused (or accepted) change; "" if none */
-    bool frozen;    /* refused, and the tiers changed too: nothing at all is changed */
-    size_t kept;    /* Nodes that keep their place although no source places them, or all of them */
-    size_t dropped; /* Nodes that lost their place, or a tier of it, now (excluded ones apart) */
+    bool frozen; /* refused, and the tiers changed too: nothing at all is changed */
+    size_t kept; /* Nodes that keep their place although no source places them, or all of them */
+    size_t settling; /* Nodes that keep their place until another look agrees on the new one */
+    size_t dropped;  /* Nodes that lost their place, or a tier of it, now (excluded ones apart) */
     /* names of the kept, the first few, borrowed from the nodes */
     const char *kept_names[8];
-    int64_t due; /* monotonic time at which a kept Node may be forgotten; INT64_MAX: never */
+    int64_t due; /* monotonic time to decide again: a kept Node may be forgotten, or a move be
+                    settled; INT64_MAX: never */
 };
 
 struct weft_keep *weft_keep_new(void) __attribute__((warn_unused_result));
