@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "pkg/base/str.h"
+#include "pkg/machine/host-internal.h"
 #include "pkg/machine/machine-internal.h"
 #include "pkg/xml/xml.h"
 
@@ -211,8 +212,8 @@ static int check_new_gpu(const struct weft_nccl *n, const struct weft_xml *x, si
             return weft_xml_error(x, err, "a second <gpu dev=\"%d\"> (line %u)", dev,
                                   n->gpus[i].line);
         }
-        if (weft_pci_bdf_cmp(&n->tree.nodes[n->pcis[n->gpus[i].pci].node].bdf,
-                             &n->tree.nodes[n->pcis[pci].node].bdf) == 0) {
+        if (weft_bdf_cmp(&n->tree.nodes[n->pcis[n->gpus[i].pci].node].bdf,
+                         &n->tree.nodes[n->pcis[pci].node].bdf) == 0) {
             return weft_xml_error(x, err, "a second <gpu> at the PCI address of line %u",
                                   n->gpus[i].line);
         }

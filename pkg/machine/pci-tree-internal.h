@@ -57,8 +57,6 @@ void weft_pci_done(struct weft_pci_tree *tree);
 /* enum weft_distance, or WEFT_DISTANCE_UNKNOWN. */
 int weft_pci_distance(const struct weft_pci_tree *tree, size_t a, size_t b);
 
-/* Orders addresses as numbers; unknown ones first. */
-int weft_pci_bdf_cmp(const struct weft_bdf *a, const struct weft_bdf *b);
 /* Is the function a virtual one (by its device id or name) whose physical one is in the tree beside
  * it? In a virtual machine the virtual function is all there is, and then it is the NIC. */
 bool weft_pci_is_virtual_beside_physical(const struct weft_pci_tree *tree, size_t function);

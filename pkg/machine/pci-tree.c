@@ -109,19 +109,6 @@ int weft_pci_distance(const struct weft_pci_tree *t, size_t a, size_t b)
     return near ? WEFT_DISTANCE_PIX : WEFT_DISTANCE_PXB;
 }
 
-int weft_pci_bdf_cmp(const struct weft_bdf *a, const struct weft_bdf *b)
-{
-    const uint64_t ka = !a->known
-                            ? 0
-                            : (UINT64_C(1) << 48) | (uint64_t)a->domain << 16 |
-                                  (uint64_t)a->bus << 8 | (uint64_t)a->device << 3 | a->function;
-    const uint64_t kb = !b->known
-                            ? 0
-                            : (UINT64_C(1) << 48) | (uint64_t)b->domain << 16 |
-                                  (uint64_t)b->bus << 8 | (uint64_t)b->device << 3 | b->function;
-    return ka < kb ? -1 : ka > kb;
-}
-
 /* Device ids whose name in pci.ids is "... Virtual Function". */
 static bool is_virtual(const struct weft_pci_node *f)
 {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pkg/machine/host-internal.h"
 #include "pkg/machine/lstopo-build-internal.h"
 #include "pkg/machine/machine-internal.h"
 
@@ -208,8 +209,7 @@ static int rank_by_address(const struct weft_lstopo_build *b, size_t device, boo
     int rank = 0;
     for (size_t i = 0; i < b->device_count; i++) {
         const struct weft_lstopo_device *other = &b->devices[i];
-        const int order =
-            weft_pci_bdf_cmp(&node_at(b, other->node)->bdf, &node_at(b, d->node)->bdf);
+        const int order = weft_bdf_cmp(&node_at(b, other->node)->bdf, &node_at(b, d->node)->bdf);
         const bool before = order < 0 || (order == 0 && other->partition < d->partition);
         rank += whole ? order < 0 && other->partition <= 0 : before;
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "pkg/base/str.h"
+#include "pkg/machine/host-internal.h"
 #include "pkg/machine/machine-internal.h"
 #include "pkg/machine/nccl-xml-internal.h"
 
@@ -101,8 +102,8 @@ static int index_by_address(const struct builder *b, size_t device)
 {
     int index = 0;
     for (size_t i = 0; i < b->device_count; i++) {
-        index += weft_pci_bdf_cmp(&node_of(b->nccl, b->pcis[i])->bdf,
-                                  &node_of(b->nccl, b->pcis[device])->bdf) < 0;
+        index += weft_bdf_cmp(&node_of(b->nccl, b->pcis[i])->bdf,
+                              &node_of(b->nccl, b->pcis[device])->bdf) < 0;
     }
     return index;
 }
@@ -178,7 +179,7 @@ static const char *vendor_of(const struct builder *b)
 static size_t device_at(const struct builder *b, const struct weft_bdf *bdf)
 {
     for (size_t i = 0; i < b->device_count; i++) {
-        if (weft_pci_bdf_cmp(&node_of(b->nccl, b->pcis[i])->bdf, bdf) == 0) {
+        if (weft_bdf_cmp(&node_of(b->nccl, b->pcis[i])->bdf, bdf) == 0) {
             return i;
         }
     }

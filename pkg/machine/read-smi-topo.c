@@ -8,6 +8,7 @@
 
 #include "pkg/base/buf.h"
 #include "pkg/machine/machine-internal.h"
+#include "pkg/machine/smi-p2p-internal.h"
 #include "pkg/machine/smi-topo-internal.h"
 
 enum { NAMES_TEXT_MAX = 200 }; /* bytes of a list of names in a warning */
@@ -27,33 +28,6 @@ static bool is_unknown(struct weft_str cell)
 static bool same_text(struct weft_str a, struct weft_str b)
 {
     return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
-}
-
-/* topo -p2p prints the same shape with other words; as a wiring it would say "nothing known". */
-static bool is_p2p_status(struct weft_str cell)
-{
-    static const char *const words[] = {"OK", "CNS", "GNS", "TNS", "NS", "DR", "U"};
-    for (size_t i = 0; i < WEFT_ARRAY_LEN(words); i++) {
-        if (weft_str_eq(cell, words[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static int refuse_p2p(const struct weft_topo *t, struct weft_error *err)
-{
-    for (size_t i = 0; i < t->column_count; i++) {
-        for (size_t j = 0; t->rows[i].whole && j < t->column_count; j++) {
-            if (i != j && is_p2p_status(t->rows[i].cells[j])) {
-                return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
-                                    "%s:%u: '%.*s' is a status of nvidia-smi topo -p2p, which says "
-                                    "nothing of distances; record nvidia-smi topo -m",
-                                    t->name, t->rows[i].line, WEFT_STR_ARG(t->rows[i].cells[j]));
-            }
-        }
-    }
-    return 0;
 }
 
 /* ---- rows that a cut file leaves unsure ---- */
@@ -124,6 +98,7 @@ static int warn_missing(const struct weft_topo *t, struct weft_machine *m)
     size_t len = 0;
     for (size_t i = 0; i < t->column_count; i++) {
         const struct weft_topo_row *row = &t->rows[i];
+        m->partial = m->partial || (t->columns[i].gpu >= 0 && !row->whole);
         if (t->columns[i].gpu >= 0 && row->line == 0) {
             add_name(names, &len, t->columns[i].name);
         } else if (t->columns[i].gpu >= 0 && !row->whole &&
@@ -324,15 +299,39 @@ static int build(struct weft_topo *t, struct weft_machine **ret_machine, struct 
     return rc;
 }
 
-int weft_machine_read_smi_topo(const char *text, size_t len, const char *name,
-                               struct weft_machine **ret_machine, struct weft_error *err)
+static int read_matrix(const char *text, size_t len, const char *name,
+                       struct weft_machine **ret_machine, struct weft_error *err)
 {
     weft_auto(weft_topo_done) struct weft_topo t = {0};
-    int rc = weft_topo_parse(text, len, name, &t, err);
-    rc = rc < 0 ? rc : refuse_p2p(&t, err);
+    const int rc = weft_topo_parse(text, len, name, &t, err);
     if (rc < 0) {
         return rc;
     }
     mark_cut_end(&t);
     return build(&t, ret_machine, err);
+}
+
+int weft_machine_read_smi_topo(const char *text, size_t len, const char *name,
+                               struct weft_machine **ret_machine, struct weft_error *err)
+{
+    weft_auto(weft_smi_parts_done) struct weft_smi_parts parts = {0};
+    weft_auto(weft_machine_free) struct weft_machine *m = NULL;
+    weft_autofree char *clean = NULL;
+    size_t clean_len = 0;
+    if (weft_topo_clean(text, len, &clean, &clean_len) < 0) {
+        return weft_err_nomem(err);
+    }
+    int rc = weft_smi_split(clean, clean_len, name, &parts, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (parts.matrix == NULL) {
+        return weft_smi_p2p_alone(&parts, name, ret_machine, err);
+    }
+    rc = read_matrix(parts.matrix, parts.len, name, &m, err);
+    rc = rc < 0 ? rc : weft_smi_apply_p2p(&parts, m, err);
+    if (rc == 0) {
+        *ret_machine = weft_steal(&m);
+    }
+    return rc;
 }

@@ -49,6 +49,10 @@ struct weft_topo {
     unsigned stray_rows, stray_line;   /* rows that no column names; the first of them */
 };
 
+/* Copies the text without terminal control sequences, and with Markdown's bars as tabs, so that a
+ * pasted table reads like the program's own output; lines stay. The caller owns *ret_text. */
+int weft_topo_clean(const char *text, size_t len, char **ret_text, size_t *ret_len)
+    __attribute__((warn_unused_result));
 /* Errors: -EINVAL with "name:line: reason", -EFBIG, -ENOMEM. */
 int weft_topo_parse(const char *text, size_t len, const char *name, struct weft_topo *ret_topo,
                     struct weft_error *err) __attribute__((warn_unused_result));

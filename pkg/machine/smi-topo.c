@@ -7,12 +7,10 @@
 #include "pkg/machine/machine-internal.h"
 #include "pkg/machine/smi-topo-internal.h"
 
-/* Copies the text without terminal control sequences, and with Markdown's bars as tabs, so that a
- * pasted table reads like the program's own output. */
-static int clean_text(struct weft_topo *t, const char *text, size_t len)
+int weft_topo_clean(const char *text, size_t len, char **ret_text, size_t *ret_len)
 {
-    t->text = weft_malloc(len + 1);
-    if (t->text == NULL) {
+    char *clean = weft_malloc(len + 1);
+    if (clean == NULL) {
         return -ENOMEM;
     }
     size_t n = 0;
@@ -26,13 +24,14 @@ static int clean_text(struct weft_topo *t, const char *text, size_t len)
         }
         const bool nbsp = text[i] == '\xc2' && i + 1 < len && text[i + 1] == '\xa0';
         i += nbsp;
-        t->text[n++] = nbsp || text[i] == '\0' ? ' ' : text[i];
+        clean[n++] = nbsp || text[i] == '\0' ? ' ' : text[i];
         if (text[i] == '|') {
-            t->text[n - 1] = '\t';
+            clean[n - 1] = '\t';
         }
     }
-    t->text[n] = '\0';
-    t->text_len = n;
+    clean[n] = '\0';
+    *ret_text = clean;
+    *ret_len = n;
     return 0;
 }
 
@@ -261,7 +260,7 @@ int weft_topo_parse(const char *text, size_t len, const char *name, struct weft_
 {
     weft_auto(weft_topo_done) struct weft_topo t = {.name = name, .cpu_at = -1, .numa_at = -1};
     t.columns = weft_calloc(WEFT_TOPO_COLUMNS_MAX, sizeof(*t.columns));
-    if (t.columns == NULL || clean_text(&t, text, len) < 0) {
+    if (t.columns == NULL || weft_topo_clean(text, len, &t.text, &t.text_len) < 0) {
         return weft_err_nomem(err);
     }
     int rc = parse_lines(&t, err);
