@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "deviceplugin/inventory.h"
+#include "deviceplugin/stats.h"
 #include "pkg/base/buf.h"
 #include "pkg/machine/machine.h"
 #include "pkg/pb/arena.h"
@@ -31,12 +32,14 @@ static size_t *numbers_of(const struct weft_inventory *inventory, struct weft_pb
     return numbers;
 }
 
-static int prefer_one(const struct weft_inventory *inventory, enum weft_policy policy,
-                      struct weft_pb_arena *arena, const struct weft_kubelet_preferred *container,
-                      struct weft_kubelet_ids *ret_ids)
+static int prefer_one(const struct weft_grant_preferring *from,
+                      const struct weft_kubelet_preferred *container,
+                      struct weft_preference *ret_preference)
 {
+    const struct weft_inventory *inventory = from->inventory;
+    struct weft_pb_arena *arena = from->arena;
     const struct weft_allocator *allocator = weft_inventory_allocator(inventory);
-    struct weft_request request = {.size = container->size, .policy = policy};
+    struct weft_request request = {.size = container->size, .policy = from->policy};
     const size_t *available =
         numbers_of(inventory, arena, &container->available, &request.available_count);
     const size_t *required =
@@ -59,14 +62,19 @@ static int prefer_one(const struct weft_inventory *inventory, enum weft_policy p
     for (size_t i = 0; i < choice.count; i++) {
         ids[i] = machine->devices[choice.devices[i]].id;
     }
-    *ret_ids = (struct weft_kubelet_ids){.ids = ids, .count = choice.count};
+    ret_preference->answered = true;
+    ret_preference->exact = choice.exact;
+    ret_preference->scored = choice.count > 0;
+    ret_preference->objective = choice.objective;
+    ret_preference->ids = ids;
+    ret_preference->count = choice.count;
     return 0;
 }
 
-void weft_grant_prefer(const struct weft_inventory *inventory, enum weft_policy policy,
-                       struct weft_pb_arena *arena, const void *request, size_t len,
+void weft_grant_prefer(const struct weft_grant_preferring *from, const void *request, size_t len,
                        struct weft_buf *buf)
 {
+    struct weft_pb_arena *arena = from->arena;
     struct weft_kubelet_preferred_request asked = {0};
     if (weft_kubelet_decode_preferred(arena, request, len, &asked, NULL) < 0) {
         return; /* an empty message is a valid answer without a preference */
@@ -74,7 +82,15 @@ void weft_grant_prefer(const struct weft_inventory *inventory, enum weft_policy 
     struct weft_kubelet_ids *lists =
         weft_pb_arena_alloc(arena, (asked.count + 1) * sizeof(lists[0]));
     for (size_t i = 0; lists != NULL && i < asked.count; i++) {
-        (void)prefer_one(inventory, policy, arena, &asked.containers[i], &lists[i]);
+        const struct weft_kubelet_preferred *container = &asked.containers[i];
+        struct weft_preference preference = {.available = container->available.count,
+                                             .required = container->required.count,
+                                             .size = container->size};
+        (void)prefer_one(from, container, &preference);
+        lists[i] = (struct weft_kubelet_ids){.ids = preference.ids, .count = preference.count};
+        if (from->told != NULL) {
+            from->told(from->data, &preference);
+        }
     }
     const struct weft_kubelet_id_lists answer = {.containers = lists, .count = asked.count};
     if (lists == NULL || weft_kubelet_encode_preferred(arena, &answer, buf) < 0) {

@@ -14,12 +14,22 @@ struct weft_buf;
 struct weft_inventory;
 struct weft_machine;
 struct weft_pb_arena;
+struct weft_preference;
+
+/* What preferred allocations are answered from. All borrowed. */
+struct weft_grant_preferring {
+    const struct weft_inventory *inventory;
+    enum weft_policy policy;
+    struct weft_pb_arena *arena; /* working memory */
+    /* Called for each container with what is answered, borrowed for the call; may be NULL. */
+    void (*told)(void *data, const struct weft_preference *preference);
+    void *data;
+};
 
 /* Appends the answer to a GetPreferredAllocation request. It never fails: what cannot be answered
  * (bad bytes, unknown ids, no memory) gets an empty list, and the kubelet then chooses itself. A
- * pod whose question fails is lost. The arena is for working memory. */
-void weft_grant_prefer(const struct weft_inventory *inventory, enum weft_policy policy,
-                       struct weft_pb_arena *arena, const void *request, size_t len,
+ * pod whose question fails is lost. */
+void weft_grant_prefer(const struct weft_grant_preferring *from, const void *request, size_t len,
                        struct weft_buf *buf);
 
 /* Appends the answer to an Allocate request: environment and device nodes, never for another

@@ -12,6 +12,7 @@
 #include "deviceplugin/folder.h"
 #include "deviceplugin/inventory.h"
 #include "deviceplugin/service.h"
+#include "deviceplugin/stats.h"
 #include "pkg/base/buf.h"
 #include "pkg/base/clock.h"
 #include "pkg/base/log.h"
@@ -138,6 +139,7 @@ static void watch_folder(struct weft_link *link)
 
 static void plan_retry(struct weft_link *link, const struct weft_error *why)
 {
+    link->options.stats->register_failed++;
     weft_log(WEFT_LOG_WARN, "not-registered", WEFT_KV_S("reason", why->message),
              WEFT_KV_I("retry_ms", link->retry_ns / WEFT_NS_PER_MS));
     link->not_before_ns = now_ns() + link->retry_ns;
@@ -161,6 +163,7 @@ static void on_registered(void *data, const struct weft_rpc_result *result)
     link->registered = true;
     link->registered_ns = now_ns();
     link->retry_ns = RETRY_MIN_NS;
+    link->options.stats->registered++;
     const struct weft_inventory *inventory = weft_service_inventory(link->options.service);
     weft_log(WEFT_LOG_INFO, "registered", WEFT_KV_S("resource", link->options.resource),
              WEFT_KV_S("endpoint", link->name),
@@ -371,6 +374,12 @@ static void on_look(void *data)
     struct weft_link *link = data;
     WEFT_CHECK(link, LINK_MAGIC);
     step(link);
+}
+
+bool weft_link_registered(const struct weft_link *link)
+{
+    WEFT_CHECK(link, LINK_MAGIC);
+    return link->registered;
 }
 
 void weft_link_streams_changed(struct weft_link *link)

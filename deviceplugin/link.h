@@ -14,6 +14,8 @@
 #ifndef WEFT_DEVICEPLUGIN_LINK_H
 #define WEFT_DEVICEPLUGIN_LINK_H
 
+#include <stdbool.h>
+
 #include "pkg/base/error.h"
 #include "pkg/base/mem.h"
 
@@ -21,6 +23,7 @@ struct weft_link;
 struct weft_loop;
 struct weft_rpc;
 struct weft_service;
+struct weft_stats;
 
 struct weft_link_options {
     struct weft_loop *loop;
@@ -28,6 +31,7 @@ struct weft_link_options {
     struct weft_service *service;
     const char *folder;             /* the kubelet's plugin folder, borrowed */
     const char *resource;           /* borrowed */
+    struct weft_stats *stats;       /* counted into; borrowed */
     void (*registered)(void *data); /* after each successful Register; may be NULL */
     void *data;
 };
@@ -38,6 +42,9 @@ int weft_link_new(const struct weft_link_options *options, struct weft_link **re
 /* Stops; the socket is closed by the service. NULL is fine. */
 void weft_link_free(struct weft_link *link);
 WEFT_DEFINE_AUTO(struct weft_link, weft_link_free)
+
+/* Does the kubelet know us, as far as we know? */
+bool weft_link_registered(const struct weft_link *link);
 
 /* The service's streams changed. */
 void weft_link_streams_changed(struct weft_link *link);

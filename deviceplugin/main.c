@@ -23,6 +23,7 @@ static const char usage[] =
     "  --plugin-dir DIR           the kubelet's folder (/var/lib/kubelet/device-plugins)\n"
     "  --allocation-policy P      performance (default) or packed\n"
     "  --config FILE              kind DevicePluginConfig, or NVIDIA's version: v1\n"
+    "  --listen ADDRESS:PORT      /metrics, /livez, /readyz, /debug/allocations (off)\n"
     "  --log-format F             logfmt (default) or json\n"
     "  --log-level L              debug, info (default), warn or error\n"
     "  --version, --help\n"

@@ -23,8 +23,9 @@ static int set_member(const struct weft_json *object, const char *key, enum weft
 static int apply_own(const struct weft_json *root, struct weft_options *options,
                      struct weft_error *err)
 {
-    static const char *const keys[] = {
-        "apiVersion", "kind", "machine", "resource", "pluginDir", "allocationPolicy", "log", NULL};
+    static const char *const keys[] = {"apiVersion", "kind",      "machine",
+                                       "resource",   "pluginDir", "allocationPolicy",
+                                       "listen",     "log",       NULL};
     static const char *const log_keys[] = {"format", "level", NULL};
     const char *version = weft_json_string(weft_json_get(root, "apiVersion"));
     if (version == NULL || strcmp(version, "weft.dev/v1alpha1") != 0) {
@@ -35,6 +36,7 @@ static int apply_own(const struct weft_json *root, struct weft_options *options,
     rc = rc == 0 ? set_member(root, "resource", WEFT_OPTION_RESOURCE, options, err) : rc;
     rc = rc == 0 ? set_member(root, "pluginDir", WEFT_OPTION_PLUGIN_DIR, options, err) : rc;
     rc = rc == 0 ? set_member(root, "allocationPolicy", WEFT_OPTION_POLICY, options, err) : rc;
+    rc = rc == 0 ? set_member(root, "listen", WEFT_OPTION_LISTEN, options, err) : rc;
     const struct weft_json *log = NULL;
     rc = rc == 0 ? weft_json_get_object(root, "log", &log, err) : rc;
     if (rc <= 0) {

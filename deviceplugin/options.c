@@ -10,6 +10,7 @@
 #include "deviceplugin/options-internal.h"
 #include "pkg/base/file.h"
 #include "pkg/base/str.h"
+#include "pkg/http/http.h"
 #include "pkg/kubelet/kubelet.h"
 
 enum {
@@ -26,6 +27,7 @@ static const struct {
     {"--resource", "WEFT_RESOURCE", WEFT_OPTION_RESOURCE},
     {"--plugin-dir", "WEFT_PLUGIN_DIR", WEFT_OPTION_PLUGIN_DIR},
     {"--config", "WEFT_CONFIG", WEFT_OPTION_CONFIG},
+    {"--listen", "WEFT_LISTEN", WEFT_OPTION_LISTEN},
     {"--allocation-policy", "WEFT_ALLOCATION_POLICY", WEFT_OPTION_POLICY},
     {"--log-format", "WEFT_LOG_FORMAT", WEFT_OPTION_LOG_FORMAT},
     {"--log-level", "WEFT_LOG_LEVEL", WEFT_OPTION_LOG_LEVEL},
@@ -88,6 +90,7 @@ static int set_word(struct weft_options *options, enum weft_option option, const
     case WEFT_OPTION_RESOURCE:
     case WEFT_OPTION_PLUGIN_DIR:
     case WEFT_OPTION_CONFIG:
+    case WEFT_OPTION_LISTEN:
     case WEFT_OPTION_COUNT:
         break;
     }
@@ -105,6 +108,8 @@ static char **text_field(struct weft_options *options, enum weft_option option)
         return &options->plugin_dir;
     case WEFT_OPTION_CONFIG:
         return &options->config;
+    case WEFT_OPTION_LISTEN:
+        return &options->listen;
     case WEFT_OPTION_POLICY:
     case WEFT_OPTION_LOG_FORMAT:
     case WEFT_OPTION_LOG_LEVEL:
@@ -122,6 +127,7 @@ int weft_option_set(struct weft_options *options, enum weft_option option, const
         [WEFT_OPTION_RESOURCE] = "a resource name like nvidia.com/gpu",
         [WEFT_OPTION_PLUGIN_DIR] = "a path",
         [WEFT_OPTION_CONFIG] = "a path",
+        [WEFT_OPTION_LISTEN] = "an address",
         [WEFT_OPTION_POLICY] = "performance or packed",
         [WEFT_OPTION_LOG_FORMAT] = "logfmt or json",
         [WEFT_OPTION_LOG_LEVEL] = "debug, info, warn or error",
@@ -140,7 +146,8 @@ int weft_option_set(struct weft_options *options, enum weft_option option, const
         return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "\"%.100s\" is not %s", value,
                             option < WEFT_OPTION_COUNT ? allowed[option] : "known");
     }
-    return text != NULL ? set_text(text, value, err) : 0;
+    const int rc = option == WEFT_OPTION_LISTEN ? weft_http_check_listen(value, err) : 0;
+    return rc == 0 && text != NULL ? set_text(text, value, err) : rc;
 }
 
 static int set_defaults(struct weft_options *options, struct weft_error *err)
@@ -192,6 +199,10 @@ static int read_flags(int argc, char **argv, const char **values, struct weft_op
             const int rc = flag_of(argc, argv, &at, &index, &value, err);
             if (rc < 0) {
                 return rc;
+            }
+            if (values[index] != NULL) {
+                return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "%s stands there twice",
+                                    names[index].flag);
             }
             values[index] = value;
         }
@@ -267,4 +278,5 @@ void weft_options_done(struct weft_options *options)
     weft_free(weft_steal(&options->resource));
     weft_free(weft_steal(&options->plugin_dir));
     weft_free(weft_steal(&options->config));
+    weft_free(weft_steal(&options->listen));
 }

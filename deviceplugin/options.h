@@ -20,6 +20,7 @@ struct weft_options {
     char *resource; /* "nvidia.com/gpu" */
     char *plugin_dir;
     char *config; /* NULL: none */
+    char *listen; /* NULL: no metrics and probes */
     enum weft_policy policy;
     enum weft_log_format log_format;
     enum weft_log_level log_level;

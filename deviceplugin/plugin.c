@@ -9,9 +9,11 @@
 #include "deviceplugin/grant.h"
 #include "deviceplugin/inventory.h"
 #include "deviceplugin/link.h"
+#include "deviceplugin/observe.h"
 #include "deviceplugin/options.h"
 #include "deviceplugin/service.h"
 #include "deviceplugin/source.h"
+#include "deviceplugin/stats.h"
 #include "pkg/base/log.h"
 #include "pkg/loop/loop.h"
 #include "pkg/machine/machine.h"
@@ -27,6 +29,8 @@ struct plugin {
     struct weft_source *source;
     struct weft_service *service;
     struct weft_link *link;
+    struct weft_observe *observe; /* NULL: not asked for */
+    struct weft_stats stats;
     struct weft_signal *term, *interrupt, *hangup;
 };
 
@@ -54,6 +58,27 @@ static void on_streams_changed(void *data)
     }
 }
 
+/* Health that differs from what was advertised so far, device by device. */
+static void note_health(struct plugin *plugin, const struct weft_machine *machine)
+{
+    const struct weft_inventory *before = weft_service_inventory(plugin->service);
+    for (size_t i = 0; before != NULL && i < machine->device_count; i++) {
+        const struct weft_device *d = &machine->devices[i];
+        const size_t at = weft_inventory_find(before, d->id);
+        if (at == SIZE_MAX || weft_inventory_machine(before)->devices[at].healthy == d->healthy) {
+            continue;
+        }
+        if (d->healthy) {
+            plugin->stats.became_healthy++;
+        } else {
+            plugin->stats.became_unhealthy++;
+        }
+        weft_log(d->healthy ? WEFT_LOG_INFO : WEFT_LOG_WARN, "health", WEFT_KV_S("device", d->id),
+                 WEFT_KV_S("state", d->healthy ? "healthy" : "unhealthy"),
+                 WEFT_KV_S("reason", d->health_reason));
+    }
+}
+
 /* Takes the machine over in any case. */
 static int use_machine(struct plugin *plugin, struct weft_machine *machine, struct weft_error *err)
 {
@@ -70,6 +95,7 @@ static int use_machine(struct plugin *plugin, struct weft_machine *machine, stru
                  WEFT_KV_S("effect", "pods get no GPU"),
                  WEFT_KV_S("do", "write the machine's JSON on the node with hack/record-machine"));
     }
+    note_health(plugin, machine);
     const size_t count = machine->device_count;
     struct weft_inventory *inventory = NULL;
     int rc = weft_inventory_new(machine, &inventory, err);
@@ -90,7 +116,10 @@ static void on_machine_changed(void *data, struct weft_machine *machine)
     struct plugin *plugin = data;
     WEFT_CHECK(plugin, PLUGIN_MAGIC);
     struct weft_error err = {0};
-    if (use_machine(plugin, machine, &err) < 0) {
+    if (use_machine(plugin, machine, &err) == 0) {
+        plugin->stats.machine_changes++;
+    } else {
+        plugin->stats.machine_refused++;
         weft_log(WEFT_LOG_ERROR, "machine-not-used", WEFT_KV_S("reason", err.message),
                  WEFT_KV_S("effect", "the last good one stays"));
     }
@@ -104,6 +133,28 @@ static int watch_signals(struct plugin *plugin, struct weft_error *err)
     }
     if (rc == 0) {
         rc = weft_signal_new(plugin->loop, SIGHUP, on_hangup, plugin, &plugin->hangup, err);
+    }
+    return rc;
+}
+
+static int start_serving(struct plugin *plugin, struct weft_error *err)
+{
+    const struct weft_options *options = plugin->options;
+    int rc = weft_link_new(&(struct weft_link_options){.loop = plugin->loop,
+                                                       .rpc = plugin->rpc,
+                                                       .service = plugin->service,
+                                                       .folder = options->plugin_dir,
+                                                       .resource = options->resource,
+                                                       .stats = &plugin->stats},
+                           &plugin->link, err);
+    if (rc == 0 && options->listen != NULL) {
+        rc = weft_observe_new(&(struct weft_observe_options){.loop = plugin->loop,
+                                                             .listen = options->listen,
+                                                             .resource = options->resource,
+                                                             .service = plugin->service,
+                                                             .link = plugin->link,
+                                                             .stats = &plugin->stats},
+                              &plugin->observe, err);
     }
     return rc;
 }
@@ -128,6 +179,7 @@ static int start(struct plugin *plugin, struct weft_error *err)
         rc = weft_service_new(&(struct weft_service_options){.loop = plugin->loop,
                                                              .rpc = plugin->rpc,
                                                              .policy = options->policy,
+                                                             .stats = &plugin->stats,
                                                              .streams_changed = on_streams_changed,
                                                              .data = plugin},
                               &plugin->service, err);
@@ -137,17 +189,12 @@ static int start(struct plugin *plugin, struct weft_error *err)
         return rc;
     }
     rc = use_machine(plugin, machine, err);
-    return rc < 0 ? rc
-                  : weft_link_new(&(struct weft_link_options){.loop = plugin->loop,
-                                                              .rpc = plugin->rpc,
-                                                              .service = plugin->service,
-                                                              .folder = options->plugin_dir,
-                                                              .resource = options->resource},
-                                  &plugin->link, err);
+    return rc < 0 ? rc : start_serving(plugin, err);
 }
 
 static void stop(struct plugin *plugin)
 {
+    weft_observe_free(plugin->observe);
     weft_link_free(plugin->link);
     weft_service_free(plugin->service);
     weft_source_free(plugin->source);
@@ -156,6 +203,7 @@ static void stop(struct plugin *plugin)
     weft_signal_free(plugin->interrupt);
     weft_signal_free(plugin->hangup);
     weft_loop_free(plugin->loop);
+    weft_stats_done(&plugin->stats);
 }
 
 /* Signals reach the loop thread only, and only while it runs: gRPC's threads inherit a mask that

@@ -8,7 +8,9 @@
 
 #include "deviceplugin/grant.h"
 #include "deviceplugin/inventory.h"
+#include "deviceplugin/stats.h"
 #include "pkg/base/buf.h"
+#include "pkg/base/clock.h"
 #include "pkg/base/log.h"
 #include "pkg/kubelet/kubelet.h"
 #include "pkg/machine/machine.h"
@@ -30,6 +32,11 @@ struct weft_service {
     size_t stream_count;
     struct weft_pb_arena arena; /* of the request at hand */
 };
+
+static int64_t now_ns(void)
+{
+    return weft_clock_monotonic(weft_clock_system());
+}
 
 /* ---- methods ---- */
 
@@ -57,39 +64,57 @@ static void on_list_and_watch(void *data, struct weft_rpc_call *call, const void
         return;
     }
     service->streams[service->stream_count++] = call;
+    service->options.stats->lists_sent++;
     weft_rpc_call_update(call, weft_buf_text(&service->list), service->list.len);
     weft_log(WEFT_LOG_DEBUG, "stream-opened", WEFT_KV_I("streams", service->stream_count));
     service->options.streams_changed(service->options.data);
+}
+
+static void on_preference(void *data, const struct weft_preference *preference)
+{
+    const struct weft_service *service = data;
+    weft_stats_prefer(service->options.stats, preference);
 }
 
 static void on_preferred(void *data, struct weft_rpc_call *call, const void *request, size_t len)
 {
     struct weft_service *service = data;
     WEFT_CHECK(service, SERVICE_MAGIC);
+    const int64_t start = now_ns();
     weft_auto(weft_buf_done) struct weft_buf answer;
     weft_buf_init(&answer, WEFT_KUBELET_MESSAGE_MAX);
-    weft_grant_prefer(service->inventory, service->options.policy, &service->arena, request, len,
-                      &answer);
+    const struct weft_grant_preferring from = {.inventory = service->inventory,
+                                               .policy = service->options.policy,
+                                               .arena = &service->arena,
+                                               .told = on_preference,
+                                               .data = service};
+    weft_grant_prefer(&from, request, len, &answer);
     weft_pb_arena_reset(&service->arena);
     weft_rpc_call_reply(call, weft_buf_text(&answer), answer.len);
+    weft_histogram_add(&service->options.stats->preferred_time, now_ns() - start);
 }
 
 static void on_allocate(void *data, struct weft_rpc_call *call, const void *request, size_t len)
 {
     struct weft_service *service = data;
     WEFT_CHECK(service, SERVICE_MAGIC);
+    struct weft_stats *stats = service->options.stats;
+    const int64_t start = now_ns();
     weft_auto(weft_buf_done) struct weft_buf answer;
     weft_buf_init(&answer, WEFT_KUBELET_MESSAGE_MAX);
     struct weft_error err = {0};
     const int rc =
         weft_grant_allocate(service->inventory, &service->arena, request, len, &answer, &err);
     weft_pb_arena_reset(&service->arena);
+    weft_histogram_add(&stats->allocate_time, now_ns() - start);
     if (rc < 0) {
+        stats->refused++;
         weft_log(WEFT_LOG_WARN, "allocate-refused", WEFT_KV_S("reason", err.message));
         weft_rpc_call_finish(call, rc == -EINVAL ? WEFT_RPC_INVALID_ARGUMENT : WEFT_RPC_INTERNAL,
                              err.message);
         return;
     }
+    stats->allocated++;
     weft_rpc_call_reply(call, weft_buf_text(&answer), answer.len);
 }
 
@@ -164,6 +189,7 @@ void weft_service_free(struct weft_service *service)
 
 static void send_list(struct weft_service *service)
 {
+    service->options.stats->lists_sent += service->stream_count;
     for (size_t i = 0; i < service->stream_count; i++) {
         weft_rpc_call_update(service->streams[i], weft_buf_text(&service->list), service->list.len);
     }

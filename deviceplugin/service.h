@@ -17,11 +17,13 @@ struct weft_inventory;
 struct weft_loop;
 struct weft_rpc;
 struct weft_service;
+struct weft_stats;
 
 struct weft_service_options {
     struct weft_loop *loop;
     struct weft_rpc *rpc;
     enum weft_policy policy;
+    struct weft_stats *stats; /* counted into; borrowed */
     /* A ListAndWatch stream of the current socket opened or ended by the peer. */
     void (*streams_changed)(void *data);
     void *data;

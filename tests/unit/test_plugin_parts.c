@@ -344,14 +344,15 @@ static void preferring_survives_garbage_and_lack_of_memory(void)
                   &a.arena, &(struct weft_kubelet_preferred_request){&p, 1}, &request),
               0);
     size_t answered = 0;
+    const struct weft_grant_preferring from = {
+        .inventory = a.inventory, .policy = WEFT_POLICY_PERFORMANCE, .arena = &a.arena};
     for (uint64_t n = 0; n < 40; n++) {
         weft_pb_arena_done(&a.arena);
         weft_pb_arena_init(&a.arena, WEFT_KUBELET_ARENA_MAX);
         weft_buf_done(&a.buf);
         weft_buf_init(&a.buf, WEFT_KUBELET_MESSAGE_MAX);
         (void)weft_mem_fail_after(n);
-        weft_grant_prefer(a.inventory, WEFT_POLICY_PERFORMANCE, &a.arena, weft_buf_text(&request),
-                          request.len, &a.buf);
+        weft_grant_prefer(&from, weft_buf_text(&request), request.len, &a.buf);
         (void)weft_mem_fail_after(0);
         struct weft_kubelet_id_lists answer = {0};
         CHECK_INT(a.buf.status, 0);
@@ -365,7 +366,7 @@ static void preferring_survives_garbage_and_lack_of_memory(void)
     }
     CHECK(answered >= 2 && answered < 40);
     weft_buf_reset(&a.buf);
-    weft_grant_prefer(a.inventory, WEFT_POLICY_PERFORMANCE, &a.arena, "\xff\xff", 2, &a.buf);
+    weft_grant_prefer(&from, "\xff\xff", 2, &a.buf);
     CHECK_INT(a.buf.len, 0);
     answers_down(&a);
 }

@@ -442,6 +442,9 @@ static void wrong_use_is_explained(void)
     CHECK_CONTAINS(said, "unknown argument --frobnicate");
     CHECK_INT(run_plugin("--log-level", "loud", NULL, NULL, said, sizeof(said)), 2);
     CHECK_CONTAINS(said, "--log-level: \"loud\" is not debug, info, warn or error");
+    CHECK_INT(run_plugin("--log-level=info", "--log-level=debug", NULL, NULL, said, sizeof(said)),
+              2);
+    CHECK_CONTAINS(said, "--log-level stands there twice");
     CHECK_INT(run_plugin("--machine", "/nonexistent", NULL, NULL, said, sizeof(said)), 1);
     CHECK_CONTAINS(said, "/nonexistent: No such file");
     (void)snprintf(file, sizeof(file), "%s/config.yaml", weft_test_dir());

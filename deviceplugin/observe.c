@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is counted and what is there, as pages. */
+#include "deviceplugin/observe.h"
+
+#include <string.h>
+
+#include "deviceplugin/inventory.h"
+#include "deviceplugin/link.h"
+#include "deviceplugin/service.h"
+#include "deviceplugin/stats.h"
+#include "pkg/base/buf.h"
+#include "pkg/base/log.h"
+#include "pkg/base/str.h"
+#include "pkg/http/http.h"
+#include "pkg/machine/machine.h"
+
+enum { OBSERVE_MAGIC = 0x4f627376 /* "Obsv" */, STATUS_NOT_FOUND = 404, STATUS_UNAVAILABLE = 503 };
+
+struct weft_observe {
+    uint32_t magic;
+    struct weft_observe_options options;
+    struct weft_http *http;
+};
+
+/* ---- /metrics ---- */
+
+static void put_devices(const struct weft_observe *o, struct weft_buf *buf)
+{
+    const struct weft_machine *m =
+        weft_inventory_machine(weft_service_inventory(o->options.service));
+    uint64_t healthy = 0;
+    for (size_t i = 0; i < m->device_count; i++) {
+        healthy += m->devices[i].healthy ? 1 : 0;
+    }
+    weft_metric_head(buf, "weft_plugin_devices", WEFT_METRIC_GAUGE,
+                     "Devices that are advertised, by health.");
+    const char *const good[] = {"resource", o->options.resource, "health", "healthy", NULL};
+    const char *const bad[] = {"resource", o->options.resource, "health", "unhealthy", NULL};
+    weft_metric_value(buf, "weft_plugin_devices", good, healthy);
+    weft_metric_value(buf, "weft_plugin_devices", bad, m->device_count - healthy);
+    weft_metric_head(buf, "weft_plugin_device_healthy", WEFT_METRIC_GAUGE,
+                     "1 for a healthy device; reason says why one is not.");
+    for (size_t i = 0; i < m->device_count; i++) {
+        const struct weft_device *d = &m->devices[i];
+        const char *const labels[] = {"device",         d->id, "model", d->model, "reason",
+                                      d->health_reason, NULL};
+        weft_metric_value(buf, "weft_plugin_device_healthy", labels, d->healthy ? 1 : 0);
+    }
+}
+
+static void put_nics(const struct weft_observe *o, struct weft_buf *buf)
+{
+    const struct weft_machine *m =
+        weft_inventory_machine(weft_service_inventory(o->options.service));
+    weft_metric_head(buf, "weft_plugin_nic_up", WEFT_METRIC_GAUGE,
+                     "1 for a NIC with an active port; NICs of unknown state are left out.");
+    for (size_t i = 0; i < m->nic_count; i++) {
+        const char *const labels[] = {"nic", m->nics[i].name, "netdev", m->nics[i].netdev, NULL};
+        if (m->nics[i].up >= 0) {
+            weft_metric_value(buf, "weft_plugin_nic_up", labels, m->nics[i].up > 0 ? 1 : 0);
+        }
+    }
+}
+
+struct part {
+    const char *value; /* of the label */
+    uint64_t count;
+};
+
+/* A counter in two or three parts, told apart by one label. NULL ends the parts. */
+static void put_counter(struct weft_buf *buf, const char *name, const char *help, const char *label,
+                        const struct part *parts)
+{
+    weft_metric_head(buf, name, WEFT_METRIC_COUNTER, help);
+    for (; parts->value != NULL; parts++) {
+        const char *const labels[] = {label, parts->value, NULL};
+        weft_metric_value(buf, name, labels, parts->count);
+    }
+}
+
+static void put_requests(const struct weft_stats *s, struct weft_buf *buf)
+{
+    const struct part answers[] = {{"exact", s->preferred_exact},
+                                   {"bounded", s->preferred_bounded},
+                                   {"none", s->preferred_empty},
+                                   {NULL, 0}};
+    const struct part results[] = {{"granted", s->allocated}, {"refused", s->refused}, {NULL, 0}};
+    put_counter(buf, "weft_plugin_preferred_allocations_total",
+                "Preferred allocations by how they were found; none leaves the choice to the "
+                "kubelet.",
+                "answer", answers);
+    weft_metric_head(buf, "weft_plugin_preferred_allocation_seconds", WEFT_METRIC_HISTOGRAM,
+                     "Time to answer GetPreferredAllocation, without the transport.");
+    weft_metric_histogram(buf, "weft_plugin_preferred_allocation_seconds", NULL,
+                          &s->preferred_time);
+    put_counter(buf, "weft_plugin_allocations_total", "Allocate requests by result.", "result",
+                results);
+    weft_metric_head(buf, "weft_plugin_allocate_seconds", WEFT_METRIC_HISTOGRAM,
+                     "Time to answer Allocate, without the transport.");
+    weft_metric_histogram(buf, "weft_plugin_allocate_seconds", NULL, &s->allocate_time);
+}
+
+static void put_link(const struct weft_observe *o, struct weft_buf *buf)
+{
+    const struct weft_stats *s = o->options.stats;
+    const struct part results[] = {
+        {"ok", s->registered}, {"failed", s->register_failed}, {NULL, 0}};
+    const struct part ways[] = {
+        {"unhealthy", s->became_unhealthy}, {"healthy", s->became_healthy}, {NULL, 0}};
+    const struct part uses[] = {
+        {"used", s->machine_changes}, {"refused", s->machine_refused}, {NULL, 0}};
+    weft_metric_single(buf, "weft_plugin_registered", WEFT_METRIC_GAUGE,
+                       "1 while the kubelet knows the plugin.",
+                       weft_link_registered(o->options.link) ? 1 : 0);
+    put_counter(buf, "weft_plugin_registrations_total", "Registrations at the kubelet by result.",
+                "result", results);
+    weft_metric_single(buf, "weft_plugin_streams", WEFT_METRIC_GAUGE, "Open ListAndWatch streams.",
+                       weft_service_streams(o->options.service));
+    weft_metric_single(buf, "weft_plugin_device_lists_sent_total", WEFT_METRIC_COUNTER,
+                       "Device lists sent to streams.", s->lists_sent);
+    put_counter(buf, "weft_plugin_health_transitions_total", "Changes of a device's health.", "to",
+                ways);
+    put_counter(buf, "weft_plugin_machine_changes_total",
+                "Machines that were read and differ from the one before.", "result", uses);
+}
+
+static void put_metrics(const struct weft_observe *o, struct weft_http_answer *answer)
+{
+    static const char *const version[] = {"version", WEFT_VERSION, NULL};
+    struct weft_buf *buf = &answer->body;
+    answer->type = WEFT_METRICS_TYPE;
+    weft_metric_head(buf, "weft_build_info", WEFT_METRIC_GAUGE, "The version; always 1.");
+    weft_metric_value(buf, "weft_build_info", version, 1);
+    put_devices(o, buf);
+    put_nics(o, buf);
+    put_requests(o->options.stats, buf);
+    put_link(o, buf);
+    weft_metrics_process(buf);
+}
+
+/* ---- the other pages ---- */
+
+/* Level-triggered like the registration itself: what is missing now. */
+static void put_ready(const struct weft_observe *o, struct weft_http_answer *answer)
+{
+    if (weft_link_registered(o->options.link)) {
+        (void)weft_buf_puts(&answer->body, "ok\n");
+        return;
+    }
+    answer->status = STATUS_UNAVAILABLE;
+    (void)weft_buf_printf(&answer->body, "not registered at the kubelet for %s\n",
+                          o->options.resource);
+}
+
+static void put_allocations(const struct weft_stats *s, struct weft_buf *buf)
+{
+    const uint64_t kept =
+        s->preference_count < WEFT_PREFERENCES_KEPT ? s->preference_count : WEFT_PREFERENCES_KEPT;
+    for (uint64_t i = 1; i <= kept; i++) {
+        (void)weft_buf_printf(buf, "%s\n",
+                              s->preferences[(s->preference_count - i) % WEFT_PREFERENCES_KEPT]);
+    }
+}
+
+static void put_machine(const struct weft_observe *o, struct weft_http_answer *answer)
+{
+    answer->type = "application/json";
+    const int rc = weft_machine_write_json(
+        weft_inventory_machine(weft_service_inventory(o->options.service)), &answer->body);
+    answer->body.status = rc < 0 ? rc : answer->body.status;
+}
+
+static void on_page(void *data, const char *path, struct weft_http_answer *answer)
+{
+    const struct weft_observe *o = data;
+    WEFT_CHECK(o, OBSERVE_MAGIC);
+    if (strcmp(path, "/metrics") == 0) {
+        put_metrics(o, answer);
+    } else if (strcmp(path, "/livez") == 0) { /* the loop turns, or nobody would answer */
+        (void)weft_buf_puts(&answer->body, "ok\n");
+    } else if (strcmp(path, "/readyz") == 0) {
+        put_ready(o, answer);
+    } else if (strcmp(path, "/debug/allocations") == 0) {
+        put_allocations(o->options.stats, &answer->body);
+    } else if (strcmp(path, "/debug/machine") == 0) {
+        put_machine(o, answer);
+    } else {
+        answer->status = STATUS_NOT_FOUND;
+        (void)weft_buf_puts(&answer->body, "/metrics /livez /readyz /debug/allocations "
+                                           "/debug/machine\n");
+    }
+}
+
+/* ---- life ---- */
+
+int weft_observe_new(const struct weft_observe_options *options, struct weft_observe **ret_observe,
+                     struct weft_error *err)
+{
+    weft_auto(weft_observe_free) struct weft_observe *observe = weft_calloc(1, sizeof(*observe));
+    if (observe == NULL) {
+        return weft_err_nomem(err);
+    }
+    observe->magic = OBSERVE_MAGIC;
+    observe->options = *options;
+    const struct weft_http_options http = {
+        .loop = options->loop, .listen = options->listen, .answer = on_page, .data = observe};
+    const int rc = weft_http_new(&http, &observe->http, err);
+    if (rc < 0) {
+        return rc;
+    }
+    weft_log(WEFT_LOG_INFO, "listening", WEFT_KV_S("address", options->listen),
+             WEFT_KV_I("port", weft_http_port(observe->http)));
+    *ret_observe = weft_steal(&observe);
+    return 0;
+}
+
+void weft_observe_free(struct weft_observe *observe)
+{
+    if (observe == NULL) {
+        return;
+    }
+    WEFT_CHECK(observe, OBSERVE_MAGIC);
+    weft_http_free(observe->http);
+    observe->magic = 0;
+    weft_free(observe);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the plugin counts about itself, filled in where it happens, read by observe.c. Loop thread.
+ */
+#ifndef WEFT_DEVICEPLUGIN_STATS_H
+#define WEFT_DEVICEPLUGIN_STATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pkg/allocator/allocator.h"
+#include "pkg/http/metrics.h"
+
+/* One answered container of a GetPreferredAllocation request; lives as long as the answer. */
+struct weft_preference {
+    size_t available, required; /* ids asked about, known or not */
+    int64_t size;
+    bool answered; /* else the kubelet was left to choose itself */
+    bool exact;    /* else by a bounded search */
+    bool scored;   /* the objective below is of this answer */
+    struct weft_objective objective;
+    const char *const *ids; /* borrowed */
+    size_t count;
+};
+
+enum { WEFT_PREFERENCES_KEPT = 128 }; /* at /debug/allocations, the newest first */
+
+struct weft_stats {
+    uint64_t preferred_exact, preferred_bounded, preferred_empty; /* containers */
+    struct weft_histogram preferred_time;                         /* of a request */
+    uint64_t allocated, refused;                                  /* Allocate requests */
+    struct weft_histogram allocate_time;
+    uint64_t registered, register_failed;
+    uint64_t lists_sent; /* device lists, each to one stream */
+    uint64_t became_unhealthy, became_healthy;
+    uint64_t machine_changes, machine_refused; /* new machines that were used, or not */
+    /* one line each, a ring; owned */
+    char *preferences[WEFT_PREFERENCES_KEPT];
+    uint64_t preference_count;
+};
+
+void weft_stats_done(struct weft_stats *stats);
+/* Counts the answer, logs it at level debug and keeps its line. */
+void weft_stats_prefer(struct weft_stats *stats, const struct weft_preference *preference);
+
+#endif
