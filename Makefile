@@ -83,7 +83,7 @@ GRPC_LIBS := -Wl,--wrap=gpr_cpu_num_cores,--wrap=gpr_cpu_current_cpu -Wl,-Bstati
 	-Wl,--start-group -lgrpc_unsecure -lgpr -laddress_sorting -lupb $(ABSL) -lcares -lz \
 	-Wl,--end-group -lstdc++ -Wl,-Bdynamic
 # gnutls_global_init: takes pkg/http/gnutls-stub.o from the archive before libmicrohttpd asks for it
-BASE_LIBS := -Wl,-u,gnutls_global_init -Wl,-Bstatic -lprotobuf-c -luv_a -lyaml -lexpat -lmicrohttpd -Wl,-Bdynamic -lcjson -ldl -lm -lpthread
+BASE_LIBS := -Wl,-u,gnutls_global_init -Wl,-Bstatic -lprotobuf-c -luv_a -lyaml -lz -lexpat -lmicrohttpd -Wl,-Bdynamic -lcjson -ldl -lm -lpthread
 PLUGIN_LIBS := $(GRPC_LIBS) $(BASE_LIBS)
 CTRL_LIBS := -lcurl $(BASE_LIBS)
 CTL_LIBS := -lcurl $(BASE_LIBS)
@@ -202,7 +202,7 @@ $(BUILD)/fuzzobj/libweft.a: $(FUZZ_OBJ)
 $(BUILD)/fuzz/%: $(BUILD)/fuzzobj/tests/fuzz/%.o $(BUILD)/fuzzobj/libweft.a
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$@)
-	$(Q)clang-14 $(FUZZ_FLAGS) -fsanitize=fuzzer -Wl,--gc-sections -o $@ $^ -lcurl -lprotobuf-c -lyaml -lcjson -lexpat -luv -lm
+	$(Q)clang-14 $(FUZZ_FLAGS) -fsanitize=fuzzer -Wl,--gc-sections -o $@ $^ -lcurl -lprotobuf-c -lyaml -lcjson -lexpat -lz -luv -lm
 fuzz-smoke: $(FUZZERS) ## each fuzz target for FUZZ_SECONDS (20) from its committed corpus
 	@for f in $(FUZZERS); do n=$$(basename $$f); mkdir -p $(BUILD)/fuzz/work/$$n tests/fuzz/corpus/$$n; \
 		echo "fuzz $$n $(FUZZ_SECONDS) s"; \

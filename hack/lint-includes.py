@@ -18,7 +18,7 @@ THIRD_PARTY = [
     (r"yaml\.h$", ["pkg/yaml"]),
     (r"expat", ["pkg/xml"]),
     (r"microhttpd", ["pkg/http"]),
-    (r"hwloc", ["pkg/machine"]),
+    (r"zlib", ["pkg/machine"]),
     (r"protobuf-c/|.*\.pb-c\.h$", ["pkg/pb", "pkg/kubelet", "pkg/kube"]),
     (r"CUnit/", ["tests/unit"]),
 ]

@@ -18,15 +18,9 @@ static int amd_enumerate(void *state, struct weft_machine **ret_machine, struct 
     struct weft_sysfs *s = state;
     weft_auto(weft_kfd_done) struct weft_kfd kfd = {0};
     weft_auto(weft_machine_free) struct weft_machine *m = NULL;
-    int rc = weft_kfd_read(s->host, WEFT_KFD_ROOT, "this machine", &kfd, err);
-    if (rc == -ENOENT && weft_host_exists(s->host, WEFT_KFD_ROOT "/nodes/0")) {
-        /* a node went away while we read: the driver resets a GPU or changes its partitions */
-        rc = weft_kfd_read(s->host, WEFT_KFD_ROOT, "this machine", &kfd, err);
-    } else if (rc == -ENOENT) {
-        rc = 0; /* amdgpu without KFD: its GPUs are there, but not usable */
-    }
-    if (rc < 0) {
-        return rc;
+    int rc = weft_kfd_read(s->host, WEFT_KFD_ROOT, "this machine", true, &kfd, err);
+    if (rc < 0 && rc != -ENOENT) {
+        return rc; /* -ENOENT: amdgpu without KFD: its GPUs are there, but not usable */
     }
     rc = weft_kfd_machine(s->host, &kfd, "this machine", &m, err);
     rc = rc < 0 ? rc : weft_sysfs_keep_lost(&s->last, &m, err);

@@ -7,9 +7,9 @@
  * resolved here, inside the root: an absolute link and a ".." above the root stay within it.
  *
  * Plain sysfs and not hwloc, because sysfs says all that is needed (the chain of bridges is the
- * real path of a function), reads only the functions that matter, and keeps libhwloc's 0.4 MB and
- * its walk over every function's config space out of the plugin. hwloc reads `lstopo` recordings
- * (hwloc-machine.h).
+ * real path of a function), reads only the functions that matter, works on a recording in memory,
+ * and keeps libhwloc's 0.4 MB, its five udev stubs and its walk over every function's config space
+ * out of the plugin. `lstopo` recordings are XML, which weft reads as such, in all versions.
  *
  * T is derived as nvidia-smi words it, from the chains "host bridge, bridge, ..., function":
  *   PSB   functions of one PCI device, or below the card's own switch

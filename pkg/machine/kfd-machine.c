@@ -225,6 +225,11 @@ static int warn_of_gaps(const struct weft_kfd *kfd, struct weft_machine *m)
         rc =
             weft_machine_warn(m, "the device cgroup hides %zu KFD nodes from this process", hidden);
     }
+    if (rc == 0 && kfd->missing_nodes > 0) {
+        m->partial = true;
+        rc = weft_machine_warn(m, "%zu KFD nodes have no properties and are left out",
+                               kfd->missing_nodes);
+    }
     if (rc == 0 && partial > 0) {
         m->partial = true;
         rc = weft_machine_warn(m, "%zu links of %zu KFD nodes are not in the recording",

@@ -50,6 +50,7 @@ int weft_kfd_parse_properties(const char *text, size_t len, const char *name,
 struct reading {
     const struct weft_host *host;
     const char *root, *name;
+    bool cut;
     struct weft_kfd *kfd;
     struct weft_error *err;
 };
@@ -90,7 +91,7 @@ static int list(const struct reading *r, const char *below, struct weft_host_nam
     return rc < 0 ? rc : weft_host_list(r->host, path, ret_names);
 }
 
-static int add_link(const struct reading *r, const char *below)
+static int add_link(const struct reading *r, const char *below, uint64_t *found)
 {
     uint64_t type = 0;
     uint64_t weight = 0;
@@ -103,9 +104,13 @@ static int add_link(const struct reading *r, const char *below)
                                             {"node_to", &to, WEFT_KFD_NODES_MAX},
                                             {"max_bandwidth", &bandwidth, UINT32_MAX}};
     int rc = read_properties(r, below, fields, WEFT_ARRAY_LEN(fields));
+    if (rc == -ENOENT && r->cut) {
+        return 0;
+    }
     if (rc < 0) {
         return rc;
     }
+    (*found)++;
     if (from == UINT32_MAX || to == UINT32_MAX) {
         return weft_err_set(r->err, -EINVAL, WEFT_ERR_CONFIG,
                             "%.80s: %s: there is no line with node_from and node_to", r->name,
@@ -136,22 +141,23 @@ static int read_links(const struct reading *r, const struct weft_kfd_node *node,
     weft_auto(weft_host_names_done) struct weft_host_names names = {0};
     (void)snprintf(below, sizeof(below), "nodes/%u/%s", node->number, kind);
     int rc = list(r, below, &names);
-    if (rc == -ENOENT) {
-        return 0;
+    if (rc < 0) {
+        return rc == -ENOENT ? 0 : weft_err_errno(r->err, -rc, "%.80s: %s", r->name, below);
     }
     for (size_t i = 0; rc == 0 && i < names.count; i++) {
         uint64_t number = 0;
         if (weft_parse_u64(weft_str(names.names[i]), UINT32_MAX, &number) < 0) {
             continue;
         }
-        (*found)++;
-        if (strcmp(kind, "io_links") == 0) {
+        if (strcmp(kind, "io_links") != 0) {
+            (*found)++;
+        } else {
             (void)snprintf(below, sizeof(below), "nodes/%u/%s/%llu/properties", node->number, kind,
                            (unsigned long long)number);
-            rc = add_link(r, below);
+            rc = add_link(r, below, found);
         }
     }
-    return rc == -ENOMEM ? weft_err_nomem(r->err) : rc;
+    return rc;
 }
 
 static int read_memory(const struct reading *r, struct weft_kfd_node *node)
@@ -160,8 +166,8 @@ static int read_memory(const struct reading *r, struct weft_kfd_node *node)
     weft_auto(weft_host_names_done) struct weft_host_names names = {0};
     (void)snprintf(below, sizeof(below), "nodes/%u/mem_banks", node->number);
     int rc = list(r, below, &names);
-    if (rc == -ENOENT) {
-        return 0;
+    if (rc < 0) {
+        return rc == -ENOENT ? 0 : weft_err_errno(r->err, -rc, "%.80s: %s", r->name, below);
     }
     for (size_t i = 0; rc == 0 && i < names.count && i < BANKS_MAX; i++) {
         uint64_t heap = 0;
@@ -176,7 +182,7 @@ static int read_memory(const struct reading *r, struct weft_kfd_node *node)
             node->memory_bytes += size;
         }
     }
-    return rc == -ENOMEM ? weft_err_nomem(r->err) : rc;
+    return rc;
 }
 
 /* The small files beside the properties: both may be missing in a recording. Returns whether the
@@ -264,17 +270,24 @@ static int add_node(const struct reading *r, const char *text)
         return weft_err_set(r->err, rc, WEFT_ERR_CONFIG, "%.80s: nodes: %s", r->name,
                             rc == -EFBIG ? "more than are handled" : "out of memory");
     }
-    struct weft_kfd_node *node = &r->kfd->nodes[r->kfd->node_count++];
+    struct weft_kfd_node *node = &r->kfd->nodes[r->kfd->node_count];
     *node = (struct weft_kfd_node){.number = (uint32_t)number};
-    return read_node(r, node);
+    rc = read_node(r, node);
+    if (rc == -ENOENT && r->cut) {
+        r->kfd->missing_nodes++;
+        return 0;
+    }
+    r->kfd->node_count += rc == 0;
+    return rc;
 }
 
-int weft_kfd_read(const struct weft_host *host, const char *root, const char *name,
+int weft_kfd_read(const struct weft_host *host, const char *root, const char *name, bool cut,
                   struct weft_kfd *ret_kfd, struct weft_error *err)
 {
     weft_auto(weft_kfd_done) struct weft_kfd kfd = {0};
     weft_auto(weft_host_names_done) struct weft_host_names names = {0};
-    const struct reading r = {.host = host, .root = root, .name = name, .kfd = &kfd, .err = err};
+    const struct reading r = {
+        .host = host, .root = root, .name = name, .cut = cut, .kfd = &kfd, .err = err};
     int rc = list(&r, "nodes", &names);
     if (rc < 0) {
         return weft_err_errno(err, -rc, "%.100s: the KFD topology's folder of nodes", name);

@@ -49,12 +49,14 @@ struct weft_kfd {
     struct weft_kfd_node *nodes; /* by number */
     struct weft_kfd_link *links; /* io_links only: p2p_links are PCIe, and no B */
     size_t missing_links;        /* that nodes count, but the recording lacks */
+    size_t missing_nodes;        /* left out, as their properties are not there */
 };
 
 /* Reads what is below root ("<root>/nodes/0/properties"). name is the source's, for messages, which
- * say "name: nodes/2/properties:7: reason". -ENOENT if there are no nodes, -EINVAL, -EFBIG,
- * -ENOMEM. */
-int weft_kfd_read(const struct weft_host *host, const char *root, const char *name,
+ * say "name: nodes/2/properties:7: reason". cut: what is not there is left out and counted (a
+ * recording that was cut off; a live host, whose driver may take nodes away while we read), else
+ * it is an error. -ENOENT if there are no nodes, -EINVAL, -EFBIG, -ENOMEM. */
+int weft_kfd_read(const struct weft_host *host, const char *root, const char *name, bool cut,
                   struct weft_kfd *ret_kfd, struct weft_error *err)
     __attribute__((warn_unused_result));
 void weft_kfd_done(struct weft_kfd *kfd);

@@ -141,7 +141,8 @@ WEFT_DEFINE_AUTO(struct weft_machine, weft_machine_free)
 int weft_machine_read(const char *text, size_t len, const char *name,
                       struct weft_machine **ret_machine, struct weft_error *err)
     __attribute__((warn_unused_result));
-/* The same from a file ("-" is standard input). Does I/O. */
+/* The same from a file ("-" is standard input), or from a folder with a KFD topology;
+ * "FILE#FOLDER" is one of several in an archive or a folder. Does I/O. */
 int weft_machine_load(const char *path, struct weft_machine **ret_machine, struct weft_error *err)
     __attribute__((warn_unused_result));
 /* Appends the machine as weft's own JSON; weft_machine_read reads the same machine back. */

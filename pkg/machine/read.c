@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which recorded format a text is, by its content alone, and loading one from a file. To add a
+/* Which recorded format a text is, by its content alone. To add a
  * format: a reader in a file of its own, its declaration in machine-internal.h, a line in formats[]
  * with the test that knows it, and docs/recorded-machines.md. */
 #include <errno.h>
 #include <string.h>
 
-#include "pkg/base/file.h"
 #include "pkg/base/str.h"
 #include "pkg/machine/machine-internal.h"
+#include "pkg/machine/read-kfd.h"
 
 enum { SNIFF_MAX = 64 << 10 }; /* bytes from the start in which a format must show itself */
 
@@ -146,6 +146,9 @@ int weft_machine_read(const char *text, size_t len, const char *name,
 {
     static const char bom[] = "\xef\xbb\xbf";
     struct weft_str rest = {text, len};
+    if (weft_kfd_is_archive(text, len)) {
+        return weft_kfd_read_archive(text, len, name, NULL, ret_machine, err);
+    }
     if (weft_str_starts(rest, bom)) {
         rest.data += sizeof(bom) - 1;
         rest.len -= sizeof(bom) - 1;
@@ -167,12 +170,4 @@ int weft_machine_read(const char *text, size_t len, const char *name,
     weft_machine_reader *read =
         is_json(start) ? weft_machine_read_json : weft_machine_read_smi_topo;
     return read(rest.data, rest.len, name, ret_machine, err);
-}
-
-int weft_machine_load(const char *path, struct weft_machine **ret_machine, struct weft_error *err)
-{
-    weft_autofree char *text = NULL;
-    size_t len = 0;
-    const int rc = weft_file_read(path, WEFT_MACHINE_FILE_MAX, &text, &len, err);
-    return rc < 0 ? rc : weft_machine_read(text, len, path, ret_machine, err);
 }

@@ -18,7 +18,7 @@ static int machine_of(const struct weft_host *host, struct weft_machine **ret_ma
                       struct weft_error *err)
 {
     weft_auto(weft_kfd_done) struct weft_kfd kfd = {0};
-    const int rc = weft_kfd_read(host, WEFT_KFD_ROOT, "t", &kfd, err);
+    const int rc = weft_kfd_read(host, WEFT_KFD_ROOT, "t", false, &kfd, err);
     return rc < 0 ? rc : weft_kfd_machine(host, &kfd, "t", ret_machine, err);
 }
 
