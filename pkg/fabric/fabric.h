@@ -124,6 +124,13 @@ bool weft_guid_is_made(uint64_t guid);
 /* The port's name, borrowed; NULL if it has a number only. */
 const char *weft_fabric_port_name(const struct weft_fabric *fabric, size_t device, unsigned port);
 
+/* One fabric of several scans, one a subnet: devices are the same by GUID, a host's adapters are
+ * found together again, warnings keep their files. A partial part makes the result partial. The
+ * caller owns *ret_fabric. Errors: -EFBIG over a cap above, -ENOMEM. */
+int weft_fabric_join(const struct weft_fabric *const *parts, size_t count, const char *source,
+                     struct weft_fabric **ret_fabric, struct weft_error *err)
+    __attribute__((warn_unused_result));
+
 /* A device's name for people: the part of a managed switch's description between ";" and ":"
  * ("MF0;leaf-1:MQM9701/U1" is "leaf-1"), with the module of a chassis ("dir-1/L16/U2"), else the
  * description, else the GUID. Owned; NULL without memory. */

@@ -8,9 +8,9 @@
 struct weft_json;
 
 void weft_names_done(struct weft_names *names);
+WEFT_DEFINE_AUTO_VALUE(struct weft_names, weft_names_done)
 int weft_names_add(struct weft_names *names, const char *text, struct weft_error *err)
     __attribute__((warn_unused_result));
-void weft_config_source_done(struct weft_config_source *source);
 
 /* Each returns 1 if the field is there, 0 if not, or -errno with the field's place. */
 
@@ -47,6 +47,9 @@ int weft_config_at(const struct weft_json *node, const struct weft_error *why,
 
 /* Reads one member of "sources", {kind: {…}}. */
 int weft_config_read_source(const struct weft_json *item, const struct weft_config *config,
+                            struct weft_config_source *source, struct weft_error *err)
+    __attribute__((warn_unused_result));
+int weft_config_read_labels(const struct weft_json *object, const struct weft_config *config,
                             struct weft_config_source *source, struct weft_error *err)
     __attribute__((warn_unused_result));
 /* The names of the tiers that a source of this kind has if neither it nor the file says any; NULL

@@ -9,6 +9,7 @@
 #include "pkg/base/str.h"
 #include "pkg/json/json.h"
 #include "pkg/source/config-internal.h"
+#include "pkg/source/source.h"
 
 enum {
     TIERS_MAX = 16,
@@ -98,8 +99,9 @@ static int read_mapping(const struct weft_json *object, struct weft_config_sourc
 static int read_filters(const struct weft_json *object, struct weft_config_source *source,
                         struct weft_error *err)
 {
-    const int rc =
+    int rc =
         weft_config_names(object, "excludeHCAs", WEFT_CONFIG_GLOBS_MAX, &source->exclude_hcas, err);
+    rc = rc < 0 ? rc : weft_json_get_bool(object, "keepSlowHCAs", &source->keep_slow_hcas, err);
     return rc < 0 ? rc
                   : weft_config_names(object, "excludeSwitches", WEFT_CONFIG_GLOBS_MAX,
                                       &source->exclude_switches, err);
@@ -116,66 +118,6 @@ static int read_file(const struct weft_json *object, const char *key,
     }
     const int added = weft_names_add(&source->files, path, err);
     return added < 0 ? added : 1;
-}
-
-/* ---- labels ---- */
-
-/* A key as a string, or as {key, tierName}. Without tierName the plan's name at the same place, if
- * there is a plan. */
-static int read_level(const struct weft_json *item, const struct weft_config *config,
-                      struct weft_config_source *source, struct weft_error *err)
-{
-    static const char *const keys[] = {"key", "tierName", NULL};
-    const char *key = weft_json_string(item);
-    const char *tier = NULL;
-    int rc = 0;
-    if (key == NULL) {
-        rc = weft_json_only(item, keys, err);
-        rc = rc < 0 ? rc : weft_json_get_string(item, "key", &key, err);
-        rc = rc < 0 ? rc : weft_json_get_string(item, "tierName", &tier, err);
-        if (rc < 0) {
-            return rc;
-        }
-    }
-    if (key == NULL) {
-        return weft_json_error(item, err, "expected a label key, or key and tierName");
-    }
-    if (tier == NULL && source->levels.count < config->tiers.count) {
-        tier = config->tiers.items[source->levels.count];
-    }
-    struct weft_error why = {0};
-    rc = weft_label_levels_add(&source->levels, key, tier, &why);
-    return rc < 0 ? weft_config_at(item, &why, err) : 0;
-}
-
-static int read_labels(const struct weft_json *object, const struct weft_config *config,
-                       struct weft_config_source *source, struct weft_error *err)
-{
-    static const char *const keys[] = {"preset", "keys", NULL};
-    const char *preset = NULL;
-    const struct weft_json *list = NULL;
-    int rc = weft_json_only(object, keys, err);
-    rc = rc < 0 ? rc : weft_json_get_string(object, "preset", &preset, err);
-    rc = rc < 0 ? rc : weft_json_get_array(object, "keys", &list, err);
-    if (rc < 0) {
-        return rc;
-    }
-    if ((preset != NULL) == (list != NULL)) {
-        return weft_json_error(object, err, "expected either preset or keys");
-    }
-    if (preset != NULL) {
-        struct weft_error why = {0};
-        rc = weft_label_preset(preset, &source->levels, &why);
-        return rc < 0 ? weft_config_at(weft_json_get(object, "preset"), &why, err) : 0;
-    }
-    if (weft_json_count(list) == 0 || weft_json_count(list) > WEFT_LEVELS_MAX) {
-        return weft_json_error(list, err, "expected 1 to %d keys, closest first",
-                               (int)WEFT_LEVELS_MAX);
-    }
-    for (size_t i = 0; rc >= 0 && i < weft_json_count(list); i++) {
-        rc = read_level(weft_json_at(list, i), config, source, err);
-    }
-    return rc;
 }
 
 /* ---- infiniband ---- */
@@ -209,9 +151,10 @@ static int read_commands(const struct weft_json *object, struct weft_config_sour
 static int read_infiniband(const struct weft_json *object, struct weft_config_source *source,
                            struct weft_error *err)
 {
-    static const char *const keys[] = {
-        "dump",    "dumps",     "command",  "commands", "tiers",   "excludeHCAs", "excludeSwitches",
-        "nodeMap", "inventory", "interval", "jitter",   "timeout", NULL};
+    static const char *const keys[] = {"dump",    "dumps",       "command",      "commands",
+                                       "tiers",   "excludeHCAs", "keepSlowHCAs", "excludeSwitches",
+                                       "nodeMap", "inventory",   "interval",     "jitter",
+                                       "timeout", NULL};
     static const char *const inputs[] = {"dump", "dumps", "command", "commands"};
     int rc = weft_json_only(object, keys, err);
     if (rc < 0) {
@@ -287,9 +230,9 @@ static int read_ufm(const struct weft_json *object, struct weft_config_source *s
                     struct weft_error *err)
 {
     static const char *const keys[] = {
-        "url",     "auth",      "credentials", "caFile",          "pin",      "pageRows", "tiers",
-        "nodeMap", "inventory", "excludeHCAs", "excludeSwitches", "interval", "jitter",   "timeout",
-        NULL};
+        "url",      "auth",    "credentials", "caFile",      "pin",          "pageRows",
+        "tiers",    "nodeMap", "inventory",   "excludeHCAs", "keepSlowHCAs", "excludeSwitches",
+        "interval", "jitter",  "timeout",     NULL};
     static const char *const auths[] = {
         [WEFT_UFM_BASIC] = "basic", [WEFT_UFM_TOKEN] = "token", [WEFT_UFM_SESSION] = "session"};
     struct weft_config_ufm *ufm = &source->ufm;
@@ -362,6 +305,21 @@ static int read_slurm(const struct weft_json *object, struct weft_config_source 
     return rc < 0 ? rc : read_interval(object, FILE_INTERVAL_NS, source, err);
 }
 
+/* One list of hosts, or a folder with an answer a host. */
+static int read_oci(const struct weft_json *object, struct weft_config_source *source,
+                    struct weft_error *err)
+{
+    static const char *const keys[] = {"file",     "folder", "tiers", "nodeMap",
+                                       "interval", "jitter", NULL};
+    int rc = weft_json_only(object, keys, err);
+    rc = rc < 0 ? rc : read_file(object, "file", source, err);
+    rc = rc < 0 ? rc : weft_config_text(object, "folder", &source->folder, err);
+    if (rc >= 0 && (source->files.count > 0) == (source->folder != NULL)) {
+        return weft_json_error(object, err, "expected either file or folder");
+    }
+    return rc < 0 ? rc : read_interval(object, FILE_INTERVAL_NS, source, err);
+}
+
 static int read_kind(const struct weft_json *object, const struct weft_config *config,
                      struct weft_config_source *source, struct weft_error *err)
 {
@@ -371,7 +329,7 @@ static int read_kind(const struct weft_json *object, const struct weft_config *c
     static const char *const plan[] = {"path", "interval", "jitter", NULL};
     switch (source->kind) {
     case WEFT_SOURCE_LABELS:
-        return read_labels(object, config, source, err);
+        return weft_config_read_labels(object, config, source, err);
     case WEFT_SOURCE_INFINIBAND:
         return read_infiniband(object, source, err);
     case WEFT_SOURCE_UFM:
@@ -383,8 +341,9 @@ static int read_kind(const struct weft_json *object, const struct weft_config *c
     case WEFT_SOURCE_PTM:
         return read_one_file(object, ptm, source, err);
     case WEFT_SOURCE_AWS_API:
-    case WEFT_SOURCE_OCI_IMDS:
         return read_one_file(object, answers, source, err);
+    case WEFT_SOURCE_OCI_IMDS:
+        return read_oci(object, source, err);
     case WEFT_SOURCE_FILE:
     case WEFT_SOURCE_COUNT:
         break;

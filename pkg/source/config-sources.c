@@ -28,6 +28,29 @@ static int need_in_plan(const struct weft_json *item, const struct weft_names *p
                : weft_json_error(item, err, "tier \"%s\" of this source is not in tiers", name);
 }
 
+/* Groups that a file declares without names for their levels: those of the plan, from "leaf" on, or
+ * all of them if the plan has other words. (A switch graph's tiers get theirs when it is built: how
+ * deep it is, only the scan tells.) */
+static int name_tiers(const struct weft_config *config, struct weft_config_source *source,
+                      struct weft_error *err)
+{
+    const bool unnamed = source->kind == WEFT_SOURCE_SLURM || source->kind == WEFT_SOURCE_AWS_API ||
+                         source->kind == WEFT_SOURCE_OCI_IMDS;
+    if (!unnamed || source->tiers.count > 0) {
+        return 0;
+    }
+    size_t first = 0;
+    while (first < config->tiers.count && strcmp(config->tiers.items[first], "leaf") != 0) {
+        first++;
+    }
+    int rc = 0;
+    for (size_t t = first < config->tiers.count ? first : 0; rc == 0 && t < config->tiers.count;
+         t++) {
+        rc = weft_names_add(&source->tiers, config->tiers.items[t], err);
+    }
+    return rc;
+}
+
 static int check_source(const struct weft_json *item, const struct weft_config *config,
                         const struct weft_config_source *source, struct weft_error *err)
 {
@@ -137,7 +160,8 @@ int weft_config_read_sources(const struct weft_json *root, struct weft_config *c
     }
     for (size_t s = 0; rc >= 0 && s < config->source_count; s++) {
         const struct weft_json *item = list != NULL ? weft_json_at(list, s) : root;
-        rc = check_source(item, config, &config->sources[s], err);
+        rc = name_tiers(config, &config->sources[s], err);
+        rc = rc < 0 ? rc : check_source(item, config, &config->sources[s], err);
     }
     return rc < 0 ? rc : 0;
 }

@@ -12,6 +12,7 @@
 #include "pkg/fabric/selector.h"
 #include "pkg/json/json.h"
 #include "pkg/source/config-internal.h"
+#include "pkg/source/source.h"
 #include "pkg/yaml/yaml.h"
 
 enum { TIERS_MAX = 16, TIER_NAME_MAX = 32, WORDS_TEXT_MAX = 128 };

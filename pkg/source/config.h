@@ -90,6 +90,7 @@ struct weft_config_source {
     struct weft_names tiers;            /* its tiers' names, closest first; empty: the kind's own */
     struct weft_names exclude_hcas;     /* globs of HCA names ("mlx5_4") */
     struct weft_names exclude_switches; /* globs of switch names or GUIDs */
+    bool keep_slow_hcas;                /* they are for compute too */
     char *node_map;                     /* file: what the source calls a node; NULL: none */
     char *inventory;                    /* file: GUIDs by node; NULL: none */
 

@@ -155,6 +155,7 @@ static void every_kind_has_its_fields(void)
               "    commands: [[ibnetdiscover, -C, mlx5_0], [ibnetdiscover, -C, mlx5_1]]\n"
               "    timeout: 90s\n"
               "    inventory: guids.yaml\n"
+              "    keepSlowHCAs: true\n"
               "- ufm:\n"
               "    url: https://ufm.example.com:8443\n"
               "    auth: session\n"
@@ -186,6 +187,7 @@ static void every_kind_has_its_fields(void)
     CHECK_INT(s[1].jitter_percent, 10);
     CHECK_INT(s[1].timeout_ns, INT64_C(90000000000));
     CHECK_STR(s[1].inventory, "guids.yaml");
+    CHECK(s[1].keep_slow_hcas && !s[2].keep_slow_hcas);
     CHECK_INT(s[2].kind, WEFT_SOURCE_UFM);
     CHECK_STR(s[2].ufm.url, "https://ufm.example.com:8443");
     CHECK_INT(s[2].ufm.auth, WEFT_UFM_SESSION);
@@ -200,12 +202,24 @@ static void every_kind_has_its_fields(void)
     CHECK_INT(s[6].kind, WEFT_SOURCE_PTM);
     CHECK_STR(s[7].name, "awsApiFile");
     CHECK_INT(s[8].kind, WEFT_SOURCE_OCI_IMDS);
-    CHECK_INT(s[9].kind, WEFT_SOURCE_FILE);
     CHECK_INT(s[9].interval_ns, INT64_C(60000000000));
     CHECK(strcmp(s[3].text, s[4].text) != 0);
 }
 
 /* A source that did not change in a newer file is the same source: its last good result stays. */
+static void what_is_missing_is_said_a_level(void)
+{
+    weft_auto(weft_config_free) struct weft_config *c =
+        parse("tiers: [a, b, leaf, spine, core]\nsources:\n"
+              "- labels: {keys: [{key: x, missing: unplaced}, y], missing: fail}\n"
+              "- labels: {preset: aws, missing: unplaced}\n");
+    if (c != NULL) {
+        CHECK_INT(c->sources[0].levels.items[0].missing, WEFT_MISSING_UNPLACED);
+        CHECK_INT(c->sources[0].levels.items[1].missing, WEFT_MISSING_FAIL);
+        CHECK_INT(c->sources[1].levels.items[2].missing, WEFT_MISSING_UNPLACED);
+    }
+}
+
 static void the_same_settings_have_the_same_text(void)
 {
     weft_auto(weft_config_free) struct weft_config *a =
@@ -249,6 +263,9 @@ static void fields_of_kinds_are_checked(void)
     check_refused("sources:\n- ptm: {topology: \"\"}\n", "is empty");
     check_refused("sources:\n- awsApiFile: {}\n", "file, the path of a file, is missing");
     check_refused("sources:\n- ociImds: {url: x}\n", "unknown field");
+    check_refused("sources:\n- ociImds: {file: a, folder: b}\n", "either file or folder");
+    check_refused("sources:\n- labels: {preset: aws, missing: error}\n",
+                  "neither pad nor unplaced nor fail");
     check_refused("sources:\n- file: {}\n", "path, the path of a file, is missing");
     check_refused("sources:\n- file: {path: p}\n", "needs tiers");
     check_refused("sources:\n- file: p\n", "a source is exactly one of");
@@ -269,6 +286,15 @@ static void the_plan_comes_from_the_source_if_the_file_has_none(void)
         parse("sources: [{infiniband: {dump: f}}]\n");
     CHECK_INT(fabric != NULL ? fabric->tiers.count : 0, 3);
     CHECK_STR(fabric != NULL ? fabric->tiers.items[0] : NULL, "leaf");
+    /* so do the levels of a file that names none, from "leaf" on */
+    weft_auto(weft_config_free) struct weft_config *slurm =
+        parse("tiers: [nvlink, leaf, spine]\nsources: [{slurm: {conf: f}}]\n");
+    CHECK_INT(slurm != NULL ? slurm->sources[0].tiers.count : 0, 2);
+    CHECK_STR(slurm != NULL ? slurm->sources[0].tiers.items[0] : NULL, "leaf");
+    weft_auto(weft_config_free) struct weft_config *oci =
+        parse("sources: [{ociImds: {folder: f}}]\n");
+    CHECK_STR(oci != NULL ? oci->tiers.items[2] : NULL, "hpc-island");
+    CHECK_STR(oci != NULL ? oci->sources[0].folder : NULL, "f");
     /* keys without names take the plan's, by place */
     weft_auto(weft_config_free) struct weft_config *named =
         parse("tiers: [a, b, c]\nsources: [{labels: {keys: [x, y]}}]\n");
@@ -350,6 +376,7 @@ WEFT_SUITE(config, {"an_empty_file_is_no_configuration", an_empty_file_is_no_con
            {"a_head_alone_is_the_default", a_head_alone_is_the_default},
            {"every_field_is_read", every_field_is_read},
            {"every_kind_has_its_fields", every_kind_has_its_fields},
+           {"what_is_missing_is_said_a_level", what_is_missing_is_said_a_level},
            {"the_same_settings_have_the_same_text", the_same_settings_have_the_same_text},
            {"fields_of_kinds_are_checked", fields_of_kinds_are_checked},
            {"the_plan_comes_from_the_source_if_the_file_has_none",
