@@ -9,9 +9,9 @@
 
 #include "controller/debounce.h"
 #include "controller/decide.h"
-#include "controller/dumps.h"
 #include "controller/view.h"
 #include "pkg/base/error.h"
+#include "pkg/source/source.h"
 
 struct weft_apply;
 struct weft_config;
@@ -26,6 +26,7 @@ struct weft_labels;
 struct weft_loop;
 struct weft_options;
 struct weft_signal;
+struct weft_sources;
 struct weft_timer;
 
 enum { WEFT_CONTROLLER_MAGIC = 0x77637472, WEFT_CONTROLLER_IDENTITY_MAX = 320 };
@@ -47,7 +48,12 @@ struct weft_controller {
     struct weft_timer *reread; /* soon after something happened in the configuration's folder */
     char config_error[WEFT_ERROR_MESSAGE_MAX]; /* why the file as it is now is not in use, or "" */
     struct weft_timer *poll;                   /* files that no watch reports */
-    struct weft_dumps dumps;
+
+    /* sources.c: what they say */
+    struct weft_sources *sources;
+    enum weft_source_state source_states[WEFT_CONFIG_SOURCES_MAX]; /* as told last */
+    uint64_t passes;                                               /* so far: looks at labels */
+    char *epoch; /* of the cabling, read last; NULL: none */
 
     /* watch.c: what is there */
     struct weft_view_nodes nodes;
@@ -102,6 +108,20 @@ int weft_controller_load_config(struct weft_controller *c, struct weft_error *er
 int weft_controller_watch_files(struct weft_controller *c, struct weft_error *err)
     __attribute__((warn_unused_result));
 void weft_controller_reload(struct weft_controller *c);
+
+/* sources.c */
+int weft_controller_start_sources(struct weft_controller *c, struct weft_error *err)
+    __attribute__((warn_unused_result));
+/* Results by source, for a decision. -ENODATA if one has none: then nothing may be decided. */
+int weft_controller_results(const struct weft_sources *sources, const struct weft_config *config,
+                            const struct weft_source_result **results, struct weft_error *err)
+    __attribute__((warn_unused_result));
+/* How often each was looked at; a labels source is looked at in each pass. */
+void weft_controller_looks(struct weft_controller *c, uint64_t looks[WEFT_CONFIG_SOURCES_MAX]);
+/* The epoch of the cabling now, from the configuration's file or from weft's own; NULL: nobody
+ * counts one. Borrowed until the next call. */
+const char *weft_controller_epoch(struct weft_controller *c);
+void weft_controller_say_sources(struct weft_controller *c);
 
 /* watch.c */
 int weft_controller_start_watching(struct weft_controller *c, struct weft_error *err)

@@ -102,9 +102,12 @@ static int start(struct weft_controller *c, struct weft_error *err)
     if (rc < 0) {
         return weft_err_nomem(err);
     }
-    rc = weft_controller_load_config(c, err);
+    rc = weft_loop_new(&c->loop, err);
     if (rc >= 0) {
-        rc = weft_loop_new(&c->loop, err);
+        rc = weft_controller_start_sources(c, err);
+    }
+    if (rc >= 0) {
+        rc = weft_controller_load_config(c, err);
     }
     if (rc >= 0) {
         rc = start_signals(c, err);
@@ -137,18 +140,19 @@ static void finish(struct weft_controller *c)
     weft_kube_client_free(c->client);
     weft_timer_free(c->deadline);
     weft_timer_free(c->poll);
+    weft_sources_free(c->sources);
     weft_dirwatch_free(c->config_watch);
     weft_timer_free(c->reread);
     for (size_t i = 0; i < WEFT_ARRAY_LEN(c->signals); i++) {
         weft_signal_free(c->signals[i]);
     }
     weft_loop_free(c->loop);
-    weft_dumps_done(&c->dumps);
     weft_view_nodes_done(&c->nodes);
     weft_view_hypernodes_done(&c->hypernodes);
     weft_hypernode_set_done(&c->against);
     weft_config_free(c->config);
     weft_free(c->config_text);
+    weft_free(c->epoch);
 }
 
 int weft_controller_run(const struct weft_options *options, struct weft_error *err)

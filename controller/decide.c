@@ -11,6 +11,7 @@
 #include "pkg/base/map.h"
 #include "pkg/fabric/selector.h"
 #include "pkg/source/config.h"
+#include "pkg/source/source.h"
 #include "pkg/tree/build.h"
 #include "pkg/tree/tree.h"
 
@@ -19,7 +20,10 @@ enum { LABEL_KEY_MAX = 320 };
 _Static_assert((int)WEFT_PAD_INHERIT == (int)WEFT_LAYOUT_PAD_INHERIT &&
                    (int)WEFT_PAD_SINGLETON == (int)WEFT_LAYOUT_PAD_SINGLETON &&
                    (int)WEFT_UNPLACED_OMIT == (int)WEFT_LAYOUT_UNPLACED_OMIT &&
-                   (int)WEFT_UNPLACED_SINGLETON == (int)WEFT_LAYOUT_UNPLACED_SINGLETON,
+                   (int)WEFT_UNPLACED_SINGLETON == (int)WEFT_LAYOUT_UNPLACED_SINGLETON &&
+                   (int)WEFT_ON_CROSS_DOMAIN_WINS == (int)WEFT_CROSS_DOMAIN_WINS &&
+                   (int)WEFT_ON_CROSS_SPLIT == (int)WEFT_CROSS_SPLIT &&
+                   (int)WEFT_ON_CROSS_LIFT == (int)WEFT_CROSS_LIFT,
                "the configuration's words are the layout's");
 
 void weft_decision_done(struct weft_decision *decision)
@@ -47,15 +51,16 @@ static const char *const *names(const struct weft_names *list)
     return (const char *const *)list->items;
 }
 
-static void fill_source(const struct weft_config_source *from, const struct weft_fabric *fabric,
-                        struct weft_tree_source *to)
+static void fill_source(const struct weft_config_source *from,
+                        const struct weft_source_result *result, struct weft_tree_source *to)
 {
     *to = (struct weft_tree_source){0};
-    if (fabric == NULL) {
+    if (result == NULL) {
         to->levels = &from->levels;
         return;
     }
-    to->fabric = fabric;
+    to->fabric = result->fabric;
+    to->declared = result->declared;
     to->options = (struct weft_tree_options){
         .tiers = from->tiers.count > 0 ? names(&from->tiers) : NULL,
         .tier_count = from->tiers.count,
@@ -63,6 +68,8 @@ static void fill_source(const struct weft_config_source *from, const struct weft
         .exclude_hca_count = from->exclude_hcas.count,
         .exclude_switches = names(&from->exclude_switches),
         .exclude_switch_count = from->exclude_switches.count,
+        .inventory = result->inventory,
+        .keep_slow_hcas = from->keep_slow_hcas,
     };
 }
 
@@ -209,7 +216,7 @@ static int build_tree(const struct weft_decide_input *in, struct weft_keep_node 
     const struct weft_config *config = in->config;
     struct weft_tree_source sources[WEFT_CONFIG_SOURCES_MAX];
     for (size_t i = 0; i < config->source_count; i++) {
-        fill_source(&config->sources[i], in->fabrics[i], &sources[i]);
+        fill_source(&config->sources[i], in->results[i], &sources[i]);
     }
     weft_autofree struct weft_node *selected = NULL;
     if (select_nodes(in, &selected, flags, decision) < 0) {
@@ -222,6 +229,7 @@ static int build_tree(const struct weft_decide_input *in, struct weft_keep_node 
         .plan_count = config->tiers.count,
         .nodes = in->any_host ? NULL : selected,
         .node_count = decision->selected,
+        .on_cross = (enum weft_tree_cross)config->on_cross,
     };
     int rc = weft_tree_build(&input, &decision->tree, err);
     if (rc < 0) {
@@ -282,6 +290,7 @@ static int keep_places(const struct weft_decide_input *in, const struct weft_kee
         .forget_after = never ? WEFT_KEEP_NEVER : config->hold_down.forget_after_ns,
         .lost_percent = config->brakes.lost_percent,
         .moved_percent = config->brakes.moved_percent,
+        .settle = config->settle.snapshots,
         .min_nodes = config->brakes.min_nodes,
         .accepted = in->accepted,
         .now = in->now,
@@ -292,6 +301,9 @@ static int keep_places(const struct weft_decide_input *in, const struct weft_kee
         .nodes = flags,
         .node_count = in->node_count,
         .options = &options,
+        .looks = in->looks,
+        .look_count = in->looks != NULL ? config->source_count : 0,
+        .epoch = in->epoch,
     };
     int rc = weft_keep_decide(in->keep, &input, &decision->keep, err);
     if (rc < 0) {

@@ -17,7 +17,7 @@
 #include "pkg/hypernode/plan.h"
 
 struct weft_config;
-struct weft_fabric;
+struct weft_source_result;
 struct weft_forest;
 struct weft_tree;
 
@@ -37,12 +37,14 @@ struct weft_decide_memory {
 struct weft_decide_input {
     const struct weft_config *config;
     const struct weft_names_of_ours *ours;
-    /* per source of config: its switch graph, NULL for a source that is none */
-    const struct weft_fabric *const *fabrics;
-    const struct weft_node *nodes;     /* all that exist, by name in any order */
+    /* per source of config: what it gave, NULL for labels */
+    const struct weft_source_result *const *results;
+    const uint64_t *looks;         /* per source: complete looks so far; NULL: each pass is one */
+    const char *epoch;             /* of the cabling (keep.h), or NULL */
+    const struct weft_node *nodes; /* all that exist, by name in any order */
     struct weft_decide_memory *memory; /* per node */
     size_t node_count;
-    bool any_host; /* no Nodes are known: every host of the fabrics is one */
+    bool any_host; /* no Nodes are known: every host that the sources name is one */
     const struct weft_hypernode_set *live; /* all HyperNodes that exist */
     /* where Nodes have been so far, if live cannot tell (labelled.h); NULL: live */
     const struct weft_hypernode_set *places;

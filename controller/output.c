@@ -54,7 +54,7 @@ int weft_controller_write_folder(const struct weft_options *options,
 
 struct offline {
     struct weft_config *config;
-    struct weft_dumps dumps;
+    struct weft_sources *sources;
     struct weft_nodes nodes;
     struct weft_hypernode_set live;
     struct weft_keep *keep;
@@ -67,7 +67,7 @@ static void offline_done(struct offline *o)
     weft_keep_free(o->keep);
     weft_hypernode_set_done(&o->live);
     weft_nodes_done(&o->nodes);
-    weft_dumps_done(&o->dumps);
+    weft_sources_free(o->sources);
     weft_config_free(o->config);
 }
 WEFT_DEFINE_AUTO_VALUE(struct offline, offline_done)
@@ -90,11 +90,10 @@ static void print_findings(const struct weft_finding *findings, size_t count)
 
 static int decide(struct offline *o, const struct weft_options *options, struct weft_error *err)
 {
-    const struct weft_fabric *fabrics[WEFT_CONFIG_SOURCES_MAX] = {0};
+    const struct weft_source_result *results[WEFT_CONFIG_SOURCES_MAX] = {0};
     const struct weft_names_of_ours ours = {.prefix = options->prefix,
                                             .instance = options->instance};
-    (void)weft_dumps_refresh(&o->dumps);
-    int rc = weft_dumps_fabrics(&o->dumps, fabrics, err);
+    int rc = weft_controller_results(o->sources, o->config, results, err);
     if (rc < 0) {
         return rc;
     }
@@ -110,7 +109,7 @@ static int decide(struct offline *o, const struct weft_options *options, struct 
     const struct weft_decide_input input = {
         .config = o->config,
         .ours = &ours,
-        .fabrics = fabrics,
+        .results = results,
         .nodes = o->nodes.items,
         .memory = memory,
         .node_count = o->nodes.count,
@@ -124,10 +123,10 @@ static int decide(struct offline *o, const struct weft_options *options, struct 
 static int run_offline(struct offline *o, const struct weft_options *options,
                        struct weft_error *err)
 {
-    if (weft_dumps_configure(&o->dumps, o->config) < 0) {
-        return weft_err_nomem(err);
+    int rc = weft_sources_read(o->config->sources, o->config->source_count, &o->sources, err);
+    if (rc == 0 && options->nodes != NULL) {
+        rc = read_nodes(options->nodes, &o->nodes, err);
     }
-    int rc = options->nodes == NULL ? 0 : read_nodes(options->nodes, &o->nodes, err);
     if (rc == 0) {
         rc = weft_controller_read_against(options, &o->live, err);
     }

@@ -8,7 +8,6 @@
 #include "controller/options.h"
 #include "pkg/base/clock.h"
 #include "pkg/base/log.h"
-#include "pkg/fabric/fabric.h"
 #include "pkg/loop/loop.h"
 #include "pkg/source/config.h"
 
@@ -41,7 +40,7 @@ void weft_controller_pass_done(struct weft_controller *c)
 
 static bool ready(const struct weft_controller *c)
 {
-    return !c->stopping && weft_controller_synced(c) &&
+    return !c->stopping && weft_controller_synced(c) && weft_sources_ready(c->sources) &&
            (c->leading || weft_controller_reads_only(c)) && c->apply == NULL;
 }
 
@@ -120,8 +119,8 @@ static bool labels_tell_places(struct weft_controller *c)
 
 static int decide(struct weft_controller *c, struct weft_error *err)
 {
-    const struct weft_fabric *fabrics[WEFT_CONFIG_SOURCES_MAX] = {0};
-    int rc = weft_dumps_fabrics(&c->dumps, fabrics, err);
+    const struct weft_source_result *results[WEFT_CONFIG_SOURCES_MAX] = {0};
+    int rc = weft_controller_results(c->sources, c->config, results, err);
     if (rc < 0) {
         return rc;
     }
@@ -147,10 +146,14 @@ static int decide(struct weft_controller *c, struct weft_error *err)
     if (rc < 0) {
         return rc;
     }
+    uint64_t looks[WEFT_CONFIG_SOURCES_MAX];
+    weft_controller_looks(c, looks);
     const struct weft_decide_input input = {
         .config = c->config,
         .ours = &c->ours,
-        .fabrics = fabrics,
+        .results = results,
+        .looks = looks,
+        .epoch = weft_controller_epoch(c),
         .nodes = nodes,
         .memory = memory,
         .node_count = count,
@@ -174,7 +177,7 @@ static void run_pass(struct weft_controller *c)
     weft_debounce_clear(&c->debounce);
     c->keep_due = INT64_MAX;
     c->not_before = 0;
-    (void)weft_dumps_refresh(&c->dumps);
+    (void)weft_sources_refresh(c->sources);
     if (decide(c, &err) < 0) {
         weft_log(WEFT_LOG_ERROR, "pass failed", WEFT_KV_S("error", err.message));
         weft_controller_say(c, true, "PassFailed", "KeepState", err.message);

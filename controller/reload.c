@@ -14,7 +14,7 @@
 #include "pkg/loop/loop.h"
 #include "pkg/source/config.h"
 
-/* Files whose folder cannot be watched, whose folder was replaced, and dumps. */
+/* A file whose folder cannot be watched, or was replaced. */
 #define POLL_NS (10 * WEFT_NS_PER_S)
 #define POLL_UNWATCHED_NS (WEFT_NS_PER_S / 2)
 /* From an event in the folder to the reading: several come together, and an editor has finished.
@@ -39,9 +39,15 @@ int weft_controller_load_config(struct weft_controller *c, struct weft_error *er
     if (rc < 0) {
         return rc;
     }
-    if (weft_dumps_configure(&c->dumps, config) < 0 ||
-        weft_view_nodes_keys(&c->nodes, config, &changed) < 0) {
+    if (weft_view_nodes_keys(&c->nodes, config, &changed) < 0) {
         return weft_err_nomem(err);
+    }
+    rc = weft_sources_configure(c->sources, config->sources, config->source_count, err);
+    if (rc < 0) {
+        if (c->config != NULL) {
+            (void)!weft_view_nodes_keys(&c->nodes, c->config, &changed);
+        }
+        return rc;
     }
     weft_config_free(c->config);
     weft_free(c->config_text);
@@ -116,9 +122,6 @@ static void on_poll(void *data)
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
     weft_controller_reload(c);
     weft_controller_probe_schema(c, false);
-    if (weft_dumps_refresh(&c->dumps)) {
-        weft_controller_changed(c, false);
-    }
 }
 
 int weft_controller_watch_files(struct weft_controller *c, struct weft_error *err)

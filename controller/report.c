@@ -192,21 +192,6 @@ static void say_kept(struct weft_controller *c)
     }
 }
 
-static void say_dumps(struct weft_controller *c)
-{
-    bool any = false;
-    for (size_t i = 0; i < c->dumps.count; i++) {
-        if (c->dumps.items[i].error.code != 0) {
-            weft_controller_say(c, true, "SourceFailed", "KeepState",
-                                c->dumps.items[i].error.message);
-            any = true;
-        }
-    }
-    if (!any) {
-        weft_events_clear(c->events, "Lease", c->options->lease, "SourceFailed");
-    }
-}
-
 void weft_controller_report(struct weft_controller *c)
 {
     const struct weft_decision *d = &c->decision;
@@ -215,7 +200,7 @@ void weft_controller_report(struct weft_controller *c)
              WEFT_KV_I("nodes", d->selected), WEFT_KV_I("placed", d->tree->node_count),
              WEFT_KV_I("unplaced", d->tree->unplaced_count), WEFT_KV_I("kept", d->keep.kept),
              WEFT_KV_I("hypernodes", d->keep.set.count), WEFT_KV_I("writes", d->plan.step_count));
-    say_dumps(c);
+    weft_controller_say_sources(c);
     say_findings(c, d->tree->findings, d->tree->finding_count);
     say_findings(c, d->layout.findings, d->layout.finding_count);
     say_findings(c, d->plan.findings, d->plan.finding_count);

@@ -84,12 +84,12 @@ void decide_world_add_nodes(struct decide_world *w, size_t count)
 int decide_world_decide(struct decide_world *w)
 {
     static const struct weft_names_of_ours ours = {.prefix = "weft.dev/", .instance = "weft"};
-    const struct weft_fabric *fabrics[WEFT_CONFIG_SOURCES_MAX] = {0};
+    const struct weft_source_result *results[WEFT_CONFIG_SOURCES_MAX] = {0};
     weft_decision_done(&w->decision);
     const struct weft_decide_input input = {
         .config = w->config,
         .ours = &ours,
-        .fabrics = fabrics,
+        .results = results,
         .nodes = w->nodes.items,
         .memory = w->memory,
         .node_count = w->nodes.count,
