@@ -21,14 +21,27 @@ const char weft_ctl_tree_help[] =
     "\n"
     "  --from infiniband=FILE  output of `ibnetdiscover`; - is stdin\n"
     "  --from labels=FILE      `kubectl get nodes -o json` (or yaml): groups by node labels\n"
-    "                          several: the first that knows a node decides\n"
+    "  --from slurm=FILE       topology.conf or topology.yaml\n"
+    "  --from lldp=FILE,...    `lldpcli -f json0 show neighbors`, a file HOST.json a system, or "
+    "their\n"
+    "                          folder\n"
+    "  --from ufm=FILE,...     saved answers of UFM's /ufmRest/resources/links, ports, systems\n"
+    "  --from ptm=FILE         topology.dot: the links that should be\n"
+    "  --from aws=FILE         `aws ec2 describe-instance-topology`\n"
+    "  --from oci=FILE,...     OCI's rdmaTopologyData, a file HOST.json a host, or a list of "
+    "hosts\n"
+    "  --from file=FILE        weft's own FabricFile: groups by hand\n"
+    "  --from FILE             one of these, told by what is in it\n"
+    "                          several --from: the first that knows a node decides; FILE,FILE is "
+    "one\n"
+    "                          source of several files (infiniband: one a subnet)\n"
     "  --nodes FILE            the cluster's nodes: a name a line, or the JSON or YAML of "
     "kubectl;\n"
     "                          without it every host of the fabric counts\n"
     "  --preset NAME           label keys of a platform: aws, aws-4, gke, oke, coreweave, nebius\n"
     "  --config FILE           tiers, label keys and filters of a ControllerConfig; without "
     "--from\n"
-    "                          also its dumps\n"
+    "                          also its sources: files are read, commands run, servers asked\n"
     "  -o FORMAT               tree (default), json, or yaml (HyperNode manifests)\n"
     "\n"
     "Exit status: 0 if a tree was made (findings are shown), 1 if no node could be placed or a "
@@ -80,10 +93,6 @@ static int read_options(int argc, char **argv, struct options *o, struct weft_er
     o->ask.from_count = table[0].count;
     if (rc < 0) {
         return rc;
-    }
-    if (o->ask.from_count == 0 && o->config == NULL) {
-        return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
-                            "--from KIND=FILE is needed (labels or infiniband)");
     }
     return read_format(o, err);
 }

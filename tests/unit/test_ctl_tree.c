@@ -66,7 +66,7 @@ static void wrong_use_is_2(void)
         const char *message;
     } rows[] = {
         {{NULL}, "--from KIND=FILE is needed"},
-        {{"--from", "ufm=x", NULL}, "--from is labels=FILE or infiniband=FILE"},
+        {{"--from", "netq=x", NULL}, "--from is KIND=FILE"},
         {{"--from", "infiniband=", NULL}, "--from is"},
         {{"--from", DUMP, "-o", "xml", NULL}, "-o is tree, json or yaml"},
         {{"--from", DUMP, "--colour", "x", NULL}, "unknown option"},
