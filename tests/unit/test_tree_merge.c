@@ -463,6 +463,97 @@ static bool agrees(const struct merge_oracle *o, const struct weft_tree *tree)
     return all;
 }
 
+/* ---- who may be together ---- */
+
+static int root_of(const int *parent, int a)
+{
+    while (parent[a] != a) {
+        a = parent[a];
+    }
+    return a;
+}
+
+/* Does a source put both into one group of that level? */
+static bool said_together(const struct merge_oracle *o, int source, int level, int a, int b)
+{
+    bool same = o->value[source][level][a] >= 0;
+    for (int l = level; l < o->levels; l++) {
+        same = same && o->value[source][l][a] == o->value[source][l][b];
+    }
+    return same;
+}
+
+/* Does any source? */
+static bool anybody_says(const struct merge_oracle *o, int level, int a, int b)
+{
+    bool any = false;
+    for (int s = 0; s < o->sources; s++) {
+        any = any || said_together(o, s, level, a, b);
+    }
+    return any;
+}
+
+/* Joins what is said to be together in that level. */
+static void join_said(const struct merge_oracle *o, int level, int *parent)
+{
+    for (int a = 0; a < o->nodes; a++) {
+        for (int b = 0; b < a; b++) {
+            if (anybody_says(o, level, a, b)) {
+                parent[root_of(parent, a)] = root_of(parent, b);
+            }
+        }
+    }
+}
+
+static int count_strangers(const struct merge_oracle *o, const struct weft_tree *tree, int level,
+                           const int *parent)
+{
+    int count = 0;
+    for (int a = 0; a < o->nodes; a++) {
+        for (int b = 0; b < a; b++) {
+            count += same_group(tree, level, a, b) && root_of(parent, a) != root_of(parent, b);
+        }
+    }
+    return count;
+}
+
+/* Nodes of one group are linked by groups that sources say, of its level or closer. */
+static bool has_no_strangers(const struct merge_oracle *o, const struct weft_tree *tree)
+{
+    int parent[MERGE_ORACLE_NODES];
+    int strangers = 0;
+    for (int a = 0; a < o->nodes; a++) {
+        parent[a] = a;
+    }
+    for (int l = 0; l < o->levels; l++) {
+        join_said(o, l, parent);
+        strangers += count_strangers(o, tree, l, parent);
+    }
+    return strangers == 0;
+}
+
+/* Evidence is taken away value by value, until nothing is left: who is together is linked by what
+ * was said at first. */
+static void less_evidence_groups_no_strangers(void)
+{
+    uint64_t random = 11;
+    for (int round = 0; round < 150; round++) {
+        static struct merge_oracle all;
+        static struct merge_oracle less;
+        make_random(&all, &random);
+        less = all;
+        for (int step = 0; step < 12; step++) {
+            for (int i = 0; i < all.nodes; i++) {
+                less.value[weft_random_below(&random, (size_t)all.sources)][weft_random_below(
+                    &random, (size_t)all.levels)][weft_random_below(&random, (size_t)all.nodes)] =
+                    -1;
+            }
+            weft_auto(weft_tree_free) struct weft_tree *tree = tree_of(&less);
+            CHECK(has_no_strangers(&less, tree));
+        }
+    }
+}
+
 static void random_merges_are_the_oracles(void)
 {
     uint64_t random = 7;
@@ -474,7 +565,8 @@ static void random_merges_are_the_oracles(void)
         merge_oracle_run(&o);
         crossings += o.crossings > 0;
         weft_auto(weft_tree_free) struct weft_tree *tree = tree_of(&o);
-        if (tree == NULL || weft_tree_check(tree, &err) < 0 || !agrees(&o, tree)) {
+        if (tree == NULL || weft_tree_check(tree, &err) < 0 || !agrees(&o, tree) ||
+            !has_no_strangers(&o, tree)) {
             (void)fprintf(stderr, "round %d: %s\n", round, err.message);
             CHECK(false);
             return;
@@ -495,4 +587,5 @@ WEFT_SUITE(tree_merge, {"a_domain_wins_over_leaves", a_domain_wins_over_leaves},
             equal_values_of_two_sources_keep_their_names},
            {"a_plans_names_are_matched_with_nodes", a_plans_names_are_matched_with_nodes},
            {"a_clouds_ids_are_mapped", a_clouds_ids_are_mapped},
+           {"less_evidence_groups_no_strangers", less_evidence_groups_no_strangers},
            {"random_merges_are_the_oracles", random_merges_are_the_oracles})
