@@ -11,6 +11,7 @@
 #include "pkg/base/buf.h"
 #include "pkg/hypernode/layout.h"
 #include "pkg/hypernode/manifest.h"
+#include "pkg/hypernode/output.h"
 #include "pkg/source/config.h"
 #include "pkg/tree/tree.h"
 
@@ -42,7 +43,9 @@ const char weft_ctl_tree_help[] =
     "  --config FILE           tiers, label keys and filters of a ControllerConfig; without "
     "--from\n"
     "                          also its sources: files are read, commands run, servers asked\n"
-    "  -o FORMAT               tree (default), json, or yaml (HyperNode manifests)\n"
+    "  -o FORMAT               tree (default), json, yaml (HyperNode manifests), slurm\n"
+    "                          (topology.conf), slurm-yaml (topology.yaml), dot (graphviz), kueue\n"
+    "                          or kai (Topology), labels (a node and its tier labels a line)\n"
     "\n"
     "Exit status: 0 if a tree was made (findings are shown), 1 if no node could be placed or a "
     "file\n"
@@ -52,12 +55,14 @@ const char weft_ctl_tree_help[] =
     "  kubectl get nodes -o json | weftctl tree --from labels=- --preset aws\n"
     "  weftctl tree --from infiniband=dump.txt --nodes nodes.txt -o yaml\n";
 
-enum format { FORMAT_TREE, FORMAT_JSON, FORMAT_YAML };
+/* FORMAT_OTHER: one of pkg/hypernode's outputs */
+enum format { FORMAT_TREE, FORMAT_JSON, FORMAT_YAML, FORMAT_OTHER };
 
 struct options {
     struct weft_ctl_tree_ask ask;
     const char *config, *output;
     enum format format;
+    enum weft_output other;
 };
 
 /* the label and annotation prefix of manifests, and the release that they belong to */
@@ -67,15 +72,26 @@ struct options {
 static int read_format(struct options *o, struct weft_error *err)
 {
     static const char *const names[] = {"tree", "json", "yaml"};
-    for (size_t i = 0; o->output != NULL && i < WEFT_ARRAY_LEN(names); i++) {
+    if (o->output == NULL) {
+        return 0;
+    }
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(names); i++) {
         if (strcmp(o->output, names[i]) == 0) {
             o->format = (enum format)i;
             return 0;
         }
     }
-    return o->output == NULL ? 0
-                             : weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
-                                            "-o is tree, json or yaml, not \"%.40s\"", o->output);
+    for (size_t i = 0; i < WEFT_OUTPUT_COUNT; i++) {
+        if (strcmp(o->output, weft_output_name((enum weft_output)i)) == 0) {
+            o->format = FORMAT_OTHER;
+            o->other = (enum weft_output)i;
+            return 0;
+        }
+    }
+    return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
+                        "-o is tree, json, yaml, slurm, slurm-yaml, dot, kueue, kai or labels, not "
+                        "\"%.40s\"",
+                        o->output);
 }
 
 static int read_options(int argc, char **argv, struct options *o, struct weft_error *err)
@@ -118,9 +134,9 @@ static void put_findings(const struct weft_tree *tree, FILE *err_stream)
     }
 }
 
-/* The HyperNodes of a first install: the plan is the configuration's, else what the tree has. */
-static int put_yaml(const struct options *o, const struct weft_tree *tree, struct weft_buf *buf,
-                    FILE *err_stream, struct weft_error *err)
+/* What a first install would make: the plan is the configuration's, else what the tree has. */
+static int lay_out(const struct options *o, const struct weft_tree *tree,
+                   struct weft_layout *ret_layout, struct weft_error *err)
 {
     const struct weft_config *config = o->ask.config;
     const char *own[WEFT_LAYOUT_TIERS_MAX] = {0};
@@ -137,9 +153,20 @@ static int put_yaml(const struct options *o, const struct weft_tree *tree, struc
         options.unplaced = config->unplaced == WEFT_UNPLACED_OMIT ? WEFT_LAYOUT_UNPLACED_OMIT
                                                                   : WEFT_LAYOUT_UNPLACED_SINGLETON;
     }
+    return weft_layout_build(tree, &options, ret_layout, err);
+}
+
+/* HyperNodes, or what other tools read of the same layout. */
+static int put_layout(const struct options *o, const struct weft_tree *tree, struct weft_buf *buf,
+                      FILE *err_stream, struct weft_error *err)
+{
+    static const struct weft_output_options names = {.prefix = PREFIX, .instance = INSTANCE};
     weft_auto(weft_layout_done) struct weft_layout layout = {0};
-    int rc = weft_layout_build(tree, &options, &layout, err);
-    rc = rc < 0 ? rc : weft_hypernodes_write_yaml(&layout.desired, PREFIX, buf);
+    int rc = lay_out(o, tree, &layout, err);
+    if (rc == 0) {
+        rc = o->format == FORMAT_YAML ? weft_hypernodes_write_yaml(&layout.desired, PREFIX, buf)
+                                      : weft_output_write(o->other, &layout, &names, buf, err);
+    }
     if (rc == 0 && o->ask.nodes == NULL && o->ask.from_count > 0) {
         (void)fputs(
             "note: without --nodes, members are hosts as the source writes them; those that "
@@ -170,7 +197,8 @@ static int put(const struct options *o, const struct weft_tree *tree, FILE *out,
         rc = weft_ctl_tree_json(tree, &buf);
         break;
     case FORMAT_YAML:
-        rc = tree->node_count > 0 ? put_yaml(o, tree, &buf, err_stream, err) : 0;
+    case FORMAT_OTHER:
+        rc = tree->node_count > 0 ? put_layout(o, tree, &buf, err_stream, err) : 0;
         break;
     }
     if (rc < 0) {

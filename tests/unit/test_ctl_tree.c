@@ -68,7 +68,7 @@ static void wrong_use_is_2(void)
         {{NULL}, "--from KIND=FILE is needed"},
         {{"--from", "netq=x", NULL}, "--from is KIND=FILE"},
         {{"--from", "infiniband=", NULL}, "--from is"},
-        {{"--from", DUMP, "-o", "xml", NULL}, "-o is tree, json or yaml"},
+        {{"--from", DUMP, "-o", "xml", NULL}, "-o is tree, json, yaml, slurm"},
         {{"--from", DUMP, "--colour", "x", NULL}, "unknown option"},
         {{"--from", "labels=x", NULL}, "--preset NAME or --config FILE"},
         {{"--from", "labels=x", "--preset", "moon", NULL}, "no preset \"moon\""},
