@@ -108,7 +108,8 @@ static int read_end(struct reader *r, struct weft_str device, struct weft_str po
     struct weft_str number = {0};
     struct weft_str rest = port;
     ret_end->port = port;
-    if (is_blade(port, &blade, &chip, &ret_end->port)) {
+    if (is_blade(port, &blade, &chip, &number)) {
+        ret_end->port = number;
         const int len = snprintf(part, PART_MAX, "%.*s/L%.*s/U%.*s", WEFT_STR_ARG(device),
                                  WEFT_STR_ARG(blade), WEFT_STR_ARG(chip));
         device = (struct weft_str){part, len < PART_MAX ? (size_t)len : PART_MAX - 1};
