@@ -232,6 +232,24 @@ static int find_demoted(const struct weft_shape *shape, struct weft_findings *fi
     return rc;
 }
 
+static int find_stragglers(const struct weft_shape *shape, const struct weft_tree *tree,
+                           struct weft_findings *findings)
+{
+    const struct weft_tree_tier *top =
+        tree->tier_count > 0 ? &tree->tiers[tree->tier_count - 1] : NULL;
+    int rc = 0;
+    for (size_t n = 0; rc == 0 && shape->straggler != NULL && n < tree->node_count; n++) {
+        if (shape->straggler[n]) {
+            rc = weft_findings_add(findings, "straggler", tree->nodes[n],
+                                   "it reaches the rest of the fabric by few links only; with less "
+                                   "than 5 %% of the nodes like it, it is put under %s of tier %s "
+                                   "instead of a tier of its own above",
+                                   top->groups[top->node_group[n]].name, top->name);
+        }
+    }
+    return rc;
+}
+
 static int find_incomplete(const struct weft_fabric *fabric, struct weft_findings *findings)
 {
     if (fabric->partial) {
@@ -264,6 +282,7 @@ int weft_find_fabric(const struct weft_shape *shape, const struct weft_tree *tre
     rc = rc == 0 ? find_unplaced(tree, fabric->source, findings) : rc;
     rc = rc == 0 ? find_demoted(shape, findings) : rc;
     rc = rc == 0 ? find_incomplete(fabric, findings) : rc;
+    rc = rc == 0 ? find_stragglers(shape, tree, findings) : rc;
     if (rc == 0 && shape->flat) {
         rc = weft_findings_add(findings, "flat-switch-graph", fabric->source,
                                "every switch holds hosts (dragonfly or torus): the cables alone "

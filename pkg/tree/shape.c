@@ -20,6 +20,7 @@ void weft_shape_free(struct weft_shape *shape)
     weft_free(shape->home);
     weft_free(shape->joins_group);
     weft_free(shape->joins_tier);
+    weft_free(shape->straggler);
     weft_free(shape);
 }
 

@@ -241,7 +241,7 @@ static int climb_level(struct climb *c, struct range below, struct range level)
 }
 
 /* Whatever is physically connected, through switches or through a node. */
-static int climb_last(struct climb *c)
+static int climb_last(struct climb *c, bool *ret_kept)
 {
     const struct weft_graph *graph = c->shape->graph;
     const uint32_t offset = (uint32_t)c->ids;
@@ -261,9 +261,8 @@ static int climb_last(struct climb *c)
             (void)weft_union_join(&c->u, c->shape->home[n], offset + graph->uplinks.edges[e].to);
         }
     }
-    bool kept = false;
-    const int rc = keep_partition(c, &kept);
-    if (kept) {
+    const int rc = keep_partition(c, ret_kept);
+    if (*ret_kept) {
         own_connectors(c, all);
     }
     return rc;
@@ -336,7 +335,8 @@ int weft_shape_tiers(struct weft_shape *shape)
         rc = climb_level(&c, below, level);
         below = level;
     }
-    rc = rc == 0 ? climb_last(&c) : rc;
+    kept = false;
+    rc = rc == 0 ? climb_last(&c, &kept) : rc;
     climb_done(&c);
-    return rc;
+    return rc == 0 && kept ? weft_shape_stragglers(shape) : rc;
 }

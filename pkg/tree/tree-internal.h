@@ -139,6 +139,8 @@ struct weft_shape {
     uint32_t *joins_tier;
     size_t tier_count;
     bool flat; /* all linked switches hold hosts: no levels to tell groups apart */
+    /* node: only the last step joined it to the rest, and it was put one tier lower; NULL: nobody */
+    bool *straggler;
 };
 
 /* Seeds, demotion guard, leaf groups, the nodes' homes. */
@@ -146,6 +148,8 @@ int weft_shape_leaves(struct weft_shape *shape) __attribute__((warn_unused_resul
 /* Levels and upper tiers. */
 int weft_shape_levels(struct weft_shape *shape) __attribute__((warn_unused_result));
 int weft_shape_tiers(struct weft_shape *shape) __attribute__((warn_unused_result));
+/* Drops the last tier if it joined next to nobody. */
+int weft_shape_stragglers(struct weft_shape *shape) __attribute__((warn_unused_result));
 /* All of them. */
 int weft_shape_build(const struct weft_graph *graph, struct weft_shape **ret_shape,
                      struct weft_error *err) __attribute__((warn_unused_result));

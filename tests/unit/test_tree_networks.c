@@ -127,18 +127,21 @@ static void add_cloud_nodes(struct weft_nodes *nodes)
     }
 }
 
-/* No group has nodes of two networks: n…, roce-…, cloud-…, by the first letter. */
+/* The networks of each group's nodes (n…, roce-…, cloud-…: by the first letter): one each. */
 static void check_networks_apart(const struct weft_tree *tree)
 {
+    size_t mixed = 0;
     for (size_t t = 0; t < tree->tier_count; t++) {
-        const size_t *group = tree->tiers[t].node_group;
-        for (size_t a = 0; a < tree->node_count; a++) {
-            for (size_t b = 0; b < a; b++) {
-                CHECK(group[a] != group[b] || group[a] == WEFT_TREE_NONE ||
-                      tree->nodes[a][0] == tree->nodes[b][0]);
+        char network[64] = "";
+        for (size_t n = 0; n < tree->node_count; n++) {
+            const size_t group = tree->tiers[t].node_group[n];
+            if (group != WEFT_TREE_NONE) {
+                mixed += network[group] != '\0' && network[group] != tree->nodes[n][0];
+                network[group] = tree->nodes[n][0];
             }
         }
     }
+    CHECK_INT(mixed, 0);
 }
 
 static void three_networks_in_one_cluster(void)
@@ -216,6 +219,42 @@ static void one_fabric_by_two_sources(void)
         CHECK(strcmp(tree->findings[i].kind, "mismatch") != 0);
         CHECK(strcmp(tree->findings[i].kind, "crossing") != 0);
     }
+}
+
+/* ---- stragglers ---- */
+
+/* Two pods of so many units of nodes; a core has two links, so that with a node on it, a third of
+ * its ports, it counts as a leaf between the pods: next to nobody shares most of anything with it.
+ */
+static void check_on_core(size_t units, size_t nodes, bool manager, const char *expected)
+{
+    weft_auto(gen_done) struct gen g;
+    gen_init(&g, 8);
+    struct gen_rft shape = {
+        .pods = 2, .units = units, .nodes = nodes, .rails = 2, .spines = 2, .cores = 4};
+    gen_rail_fat_tree(&g, &shape);
+    if (manager) {
+        gen_plug(&g, gen_host(&g, "manager"), 0, shape.first_core + 1);
+    }
+    weft_auto(weft_tree_free) struct weft_tree *tree = gen_tree(&g, NULL);
+    weft_auto(weft_buf_done) struct weft_buf sizes;
+    weft_buf_init(&sizes, 1024);
+    gen_sizes(tree, &sizes);
+    CHECK_STR(weft_buf_text(&sizes), expected);
+    const struct weft_finding *found = NULL;
+    for (size_t i = 0; i < tree->finding_count; i++) {
+        found = strcmp(tree->findings[i].kind, "straggler") == 0 ? &tree->findings[i] : found;
+    }
+    CHECK_STR(found != NULL ? found->subject : "none",
+              tree->tier_count == 3 && manager ? "manager" : "none");
+}
+
+/* A handful behind a core costs no tier of its own: 1 of 49 is under 5 %, 1 of 17 is not. */
+static void a_handful_costs_no_tier(void)
+{
+    check_on_core(3, 8, false, "6x8 2x24 48");
+    check_on_core(3, 8, true, "1,6x8 1,2x24 49");
+    check_on_core(2, 4, true, "1,4x4 1,2x8 1,16 17");
 }
 
 /* ---- re-cabling ---- */
@@ -302,5 +341,6 @@ static void parts_of_a_leaf_group_keep_their_names(void)
 
 WEFT_SUITE(tree_networks, {"three_networks_in_one_cluster", three_networks_in_one_cluster},
            {"one_fabric_by_two_sources", one_fabric_by_two_sources},
+           {"a_handful_costs_no_tier", a_handful_costs_no_tier},
            {"a_unit_goes_to_another_pod", a_unit_goes_to_another_pod},
            {"parts_of_a_leaf_group_keep_their_names", parts_of_a_leaf_group_keep_their_names})
