@@ -136,6 +136,10 @@ int weft_machine_new(const char *name, size_t device_count, size_t nic_count,
 void weft_machine_free(struct weft_machine *machine);
 WEFT_DEFINE_AUTO(struct weft_machine, weft_machine_free)
 
+/* The same machine again. Owned. */
+int weft_machine_copy(const struct weft_machine *from, struct weft_machine **ret_machine,
+                      struct weft_error *err) __attribute__((warn_unused_result));
+
 /* Reads a recorded machine of any known format, recognised by content (never by the file's name):
  * `nvidia-smi topo -m` text, weft's own JSON (docs/machine.md). name is for messages. */
 int weft_machine_read(const char *text, size_t len, const char *name,
