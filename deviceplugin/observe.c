@@ -34,8 +34,8 @@ static void put_devices(const struct weft_observe *o, struct weft_buf *buf)
     }
     weft_metric_head(buf, "weft_plugin_devices", WEFT_METRIC_GAUGE,
                      "Devices that are advertised, by health.");
-    const char *const good[] = {"resource", o->options.resource, "health", "healthy", NULL};
-    const char *const bad[] = {"resource", o->options.resource, "health", "unhealthy", NULL};
+    const char *const good[] = {"resource", *o->options.resource, "health", "healthy", NULL};
+    const char *const bad[] = {"resource", *o->options.resource, "health", "unhealthy", NULL};
     weft_metric_value(buf, "weft_plugin_devices", good, healthy);
     weft_metric_value(buf, "weft_plugin_devices", bad, m->device_count - healthy);
     weft_metric_head(buf, "weft_plugin_device_healthy", WEFT_METRIC_GAUGE,
@@ -100,6 +100,12 @@ static void put_requests(const struct weft_stats *s, struct weft_buf *buf)
     weft_metric_histogram(buf, "weft_plugin_allocate_seconds", NULL, &s->allocate_time);
 }
 
+static bool is_registered(const struct weft_observe *o)
+{
+    const struct weft_link *link = *o->options.link;
+    return link != NULL && weft_link_registered(link);
+}
+
 static void put_link(const struct weft_observe *o, struct weft_buf *buf)
 {
     const struct weft_stats *s = o->options.stats;
@@ -110,8 +116,7 @@ static void put_link(const struct weft_observe *o, struct weft_buf *buf)
     const struct part uses[] = {
         {"used", s->machine_changes}, {"refused", s->machine_refused}, {NULL, 0}};
     weft_metric_single(buf, "weft_plugin_registered", WEFT_METRIC_GAUGE,
-                       "1 while the kubelet knows the plugin.",
-                       weft_link_registered(o->options.link) ? 1 : 0);
+                       "1 while the kubelet knows the plugin.", is_registered(o) ? 1 : 0);
     put_counter(buf, "weft_plugin_registrations_total", "Registrations at the kubelet by result.",
                 "result", results);
     weft_metric_single(buf, "weft_plugin_streams", WEFT_METRIC_GAUGE, "Open ListAndWatch streams.",
@@ -140,16 +145,28 @@ static void put_metrics(const struct weft_observe *o, struct weft_http_answer *a
 
 /* ---- the other pages ---- */
 
+static void put_nothing(const struct weft_observe *o, struct weft_buf *buf)
+{
+    const struct weft_machine *m =
+        weft_inventory_machine(weft_service_inventory(o->options.service));
+    (void)weft_buf_printf(buf, "no device to register: %s\n",
+                          m->warning_count > 0 ? m->warnings[0] : m->name);
+}
+
 /* Level-triggered like the registration itself: what is missing now. */
 static void put_ready(const struct weft_observe *o, struct weft_http_answer *answer)
 {
-    if (weft_link_registered(o->options.link)) {
+    if (is_registered(o)) {
         (void)weft_buf_puts(&answer->body, "ok\n");
         return;
     }
     answer->status = STATUS_UNAVAILABLE;
+    if (*o->options.link == NULL) {
+        put_nothing(o, &answer->body);
+        return;
+    }
     (void)weft_buf_printf(&answer->body, "not registered at the kubelet for %s\n",
-                          o->options.resource);
+                          *o->options.resource);
 }
 
 static void put_allocations(const struct weft_stats *s, struct weft_buf *buf)

@@ -16,10 +16,10 @@ struct weft_stats;
 /* All borrowed; must live as long. */
 struct weft_observe_options {
     struct weft_loop *loop;
-    const char *listen; /* as in weft_http_options */
-    const char *resource;
+    const char *listen;          /* as in weft_http_options */
+    const char *const *resource; /* what is, or would be, registered */
     const struct weft_service *service;
-    const struct weft_link *link;
+    struct weft_link *const *link; /* NULL there: there was nothing to register yet */
     const struct weft_stats *stats;
 };
 

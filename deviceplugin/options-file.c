@@ -23,20 +23,36 @@ static int set_member(const struct weft_json *object, const char *key, enum weft
 static int apply_own(const struct weft_json *root, struct weft_options *options,
                      struct weft_error *err)
 {
-    static const char *const keys[] = {"apiVersion", "kind",      "machine",
-                                       "resource",   "pluginDir", "allocationPolicy",
-                                       "listen",     "log",       NULL};
+    static const char *const keys[] = {"apiVersion",    "kind",      "machine",
+                                       "resource",      "pluginDir", "hostRoot",
+                                       "driverRoot",    "vendor",    "ignoredErrors",
+                                       "driverTimeout", "rescan",    "allocationPolicy",
+                                       "listen",        "log",       NULL};
+    static const struct {
+        const char *key;
+        enum weft_option option;
+    } members[] = {
+        {"machine", WEFT_OPTION_MACHINE},
+        {"resource", WEFT_OPTION_RESOURCE},
+        {"pluginDir", WEFT_OPTION_PLUGIN_DIR},
+        {"hostRoot", WEFT_OPTION_HOST_ROOT},
+        {"driverRoot", WEFT_OPTION_DRIVER_ROOT},
+        {"vendor", WEFT_OPTION_VENDOR},
+        {"ignoredErrors", WEFT_OPTION_IGNORED_ERRORS},
+        {"driverTimeout", WEFT_OPTION_DRIVER_TIMEOUT},
+        {"rescan", WEFT_OPTION_RESCAN},
+        {"allocationPolicy", WEFT_OPTION_POLICY},
+        {"listen", WEFT_OPTION_LISTEN},
+    };
     static const char *const log_keys[] = {"format", "level", NULL};
     const char *version = weft_json_string(weft_json_get(root, "apiVersion"));
     if (version == NULL || strcmp(version, "weft.dev/v1alpha1") != 0) {
         return weft_json_error(root, err, "apiVersion is not weft.dev/v1alpha1");
     }
     int rc = weft_json_only(root, keys, err);
-    rc = rc == 0 ? set_member(root, "machine", WEFT_OPTION_MACHINE, options, err) : rc;
-    rc = rc == 0 ? set_member(root, "resource", WEFT_OPTION_RESOURCE, options, err) : rc;
-    rc = rc == 0 ? set_member(root, "pluginDir", WEFT_OPTION_PLUGIN_DIR, options, err) : rc;
-    rc = rc == 0 ? set_member(root, "allocationPolicy", WEFT_OPTION_POLICY, options, err) : rc;
-    rc = rc == 0 ? set_member(root, "listen", WEFT_OPTION_LISTEN, options, err) : rc;
+    for (size_t i = 0; rc == 0 && i < WEFT_ARRAY_LEN(members); i++) {
+        rc = set_member(root, members[i].key, members[i].option, options, err);
+    }
     const struct weft_json *log = NULL;
     rc = rc == 0 ? weft_json_get_object(root, "log", &log, err) : rc;
     if (rc <= 0) {

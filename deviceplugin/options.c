@@ -8,16 +8,21 @@
 #include <sys/un.h>
 
 #include "deviceplugin/options-internal.h"
+#include "pkg/base/clock.h"
 #include "pkg/base/file.h"
 #include "pkg/base/str.h"
 #include "pkg/http/http.h"
 #include "pkg/kubelet/kubelet.h"
+#include "pkg/machine/discover.h"
 
 enum {
     RESOURCE_NAME_MAX = 63,
     SOCKET_PATH_MAX = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1,
     PLUGIN_DIR_MAX = SOCKET_PATH_MAX - sizeof("/" WEFT_KUBELET_SOCKET) + 1
 };
+
+#define DURATION_MIN_NS (10 * WEFT_NS_PER_MS)
+#define DURATION_MAX_NS (3600 * WEFT_NS_PER_S)
 
 static const struct {
     const char *flag, *variable;
@@ -28,6 +33,12 @@ static const struct {
     {"--plugin-dir", "WEFT_PLUGIN_DIR", WEFT_OPTION_PLUGIN_DIR},
     {"--config", "WEFT_CONFIG", WEFT_OPTION_CONFIG},
     {"--listen", "WEFT_LISTEN", WEFT_OPTION_LISTEN},
+    {"--host-root", "WEFT_HOST_ROOT", WEFT_OPTION_HOST_ROOT},
+    {"--driver-root", "WEFT_DRIVER_ROOT", WEFT_OPTION_DRIVER_ROOT},
+    {"--vendor", "WEFT_VENDOR", WEFT_OPTION_VENDOR},
+    {"--ignored-errors", "WEFT_IGNORED_ERRORS", WEFT_OPTION_IGNORED_ERRORS},
+    {"--driver-timeout", "WEFT_DRIVER_TIMEOUT", WEFT_OPTION_DRIVER_TIMEOUT},
+    {"--rescan", "WEFT_RESCAN", WEFT_OPTION_RESCAN},
     {"--allocation-policy", "WEFT_ALLOCATION_POLICY", WEFT_OPTION_POLICY},
     {"--log-format", "WEFT_LOG_FORMAT", WEFT_OPTION_LOG_FORMAT},
     {"--log-level", "WEFT_LOG_LEVEL", WEFT_OPTION_LOG_LEVEL},
@@ -66,6 +77,18 @@ bool weft_resource_valid(const char *name)
            name_valid(weft_str(slash + 1));
 }
 
+const char *weft_resource_of_vendor(const char *vendor)
+{
+    static const char *const resources[][2] = {
+        {"amd", "amd.com/gpu"}, {"intel", "gpu.intel.com/i915"}, {"mthreads", "mthreads.com/gpu"}};
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(resources); i++) {
+        if (strcmp(resources[i][0], vendor) == 0) {
+            return resources[i][1];
+        }
+    }
+    return "nvidia.com/gpu";
+}
+
 static int set_text(char **field, const char *value, struct weft_error *err)
 {
     char *copy = weft_strdup(value);
@@ -77,9 +100,48 @@ static int set_text(char **field, const char *value, struct weft_error *err)
     return 0;
 }
 
+/* A time that a person would wait, or have a loop turn. */
+static int set_duration(int64_t *field, const char *value)
+{
+    int64_t ns = 0;
+    const int rc = weft_parse_duration(weft_str(value), &ns);
+    if (rc < 0 || ns < DURATION_MIN_NS || ns > DURATION_MAX_NS) {
+        return -EINVAL;
+    }
+    *field = ns;
+    return 0;
+}
+
+static bool vendor_known(const char *vendor)
+{
+    for (size_t i = 0; weft_backends[i] != NULL; i++) {
+        if (strcmp(weft_backends[i]->vendor, vendor) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* XID numbers with commas between them; none at all is a list too. */
+static bool numbers_valid(const char *list)
+{
+    struct weft_str rest = weft_str(list), piece;
+    uint64_t number = 0;
+    while (rest.len > 0 && weft_str_split(&rest, ',', &piece)) {
+        if (weft_parse_u64(weft_str_trim(piece), UINT32_MAX, &number) < 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static int set_word(struct weft_options *options, enum weft_option option, const char *value)
 {
     switch (option) {
+    case WEFT_OPTION_DRIVER_TIMEOUT:
+        return set_duration(&options->driver_timeout_ns, value);
+    case WEFT_OPTION_RESCAN:
+        return set_duration(&options->rescan_ns, value);
     case WEFT_OPTION_POLICY:
         return weft_policy_parse(value, &options->policy);
     case WEFT_OPTION_LOG_FORMAT:
@@ -91,6 +153,10 @@ static int set_word(struct weft_options *options, enum weft_option option, const
     case WEFT_OPTION_PLUGIN_DIR:
     case WEFT_OPTION_CONFIG:
     case WEFT_OPTION_LISTEN:
+    case WEFT_OPTION_HOST_ROOT:
+    case WEFT_OPTION_DRIVER_ROOT:
+    case WEFT_OPTION_VENDOR:
+    case WEFT_OPTION_IGNORED_ERRORS:
     case WEFT_OPTION_COUNT:
         break;
     }
@@ -110,6 +176,16 @@ static char **text_field(struct weft_options *options, enum weft_option option)
         return &options->config;
     case WEFT_OPTION_LISTEN:
         return &options->listen;
+    case WEFT_OPTION_HOST_ROOT:
+        return &options->host_root;
+    case WEFT_OPTION_DRIVER_ROOT:
+        return &options->driver_root;
+    case WEFT_OPTION_VENDOR:
+        return &options->vendor;
+    case WEFT_OPTION_IGNORED_ERRORS:
+        return &options->ignored_errors;
+    case WEFT_OPTION_DRIVER_TIMEOUT:
+    case WEFT_OPTION_RESCAN:
     case WEFT_OPTION_POLICY:
     case WEFT_OPTION_LOG_FORMAT:
     case WEFT_OPTION_LOG_LEVEL:
@@ -117,6 +193,14 @@ static char **text_field(struct weft_options *options, enum weft_option option)
         break;
     }
     return NULL;
+}
+
+static bool text_valid(enum weft_option option, const char *value)
+{
+    return option == WEFT_OPTION_RESOURCE         ? weft_resource_valid(value)
+           : option == WEFT_OPTION_VENDOR         ? vendor_known(value)
+           : option == WEFT_OPTION_IGNORED_ERRORS ? numbers_valid(value)
+                                                  : value[0] != '\0';
 }
 
 int weft_option_set(struct weft_options *options, enum weft_option option, const char *value,
@@ -128,14 +212,19 @@ int weft_option_set(struct weft_options *options, enum weft_option option, const
         [WEFT_OPTION_PLUGIN_DIR] = "a path",
         [WEFT_OPTION_CONFIG] = "a path",
         [WEFT_OPTION_LISTEN] = "an address",
+        [WEFT_OPTION_HOST_ROOT] = "a path",
+        [WEFT_OPTION_DRIVER_ROOT] = "a path",
+        [WEFT_OPTION_VENDOR] = "a vendor whose driver can be asked (nvidia, amd, …)",
+        [WEFT_OPTION_IGNORED_ERRORS] = "a list of XID numbers like 13,31",
+        [WEFT_OPTION_DRIVER_TIMEOUT] = "a time from 10ms to 1h",
+        [WEFT_OPTION_RESCAN] = "a time from 10ms to 1h",
         [WEFT_OPTION_POLICY] = "performance or packed",
         [WEFT_OPTION_LOG_FORMAT] = "logfmt or json",
         [WEFT_OPTION_LOG_LEVEL] = "debug, info, warn or error",
     };
     char **text = text_field(options, option);
-    const bool valid = option == WEFT_OPTION_RESOURCE ? weft_resource_valid(value)
-                       : text != NULL                 ? value[0] != '\0'
-                                                      : set_word(options, option, value) == 0;
+    const bool valid =
+        text != NULL ? text_valid(option, value) : set_word(options, option, value) == 0;
     if (valid && option == WEFT_OPTION_PLUGIN_DIR && strlen(value) > PLUGIN_DIR_MAX) {
         return weft_err_set(err, -ENAMETOOLONG, WEFT_ERR_CONFIG,
                             "%zu bytes are too long for a folder with " WEFT_KUBELET_SOCKET
@@ -154,9 +243,10 @@ static int set_defaults(struct weft_options *options, struct weft_error *err)
 {
     *options = (struct weft_options){.policy = WEFT_POLICY_PERFORMANCE,
                                      .log_format = WEFT_LOG_LOGFMT,
-                                     .log_level = WEFT_LOG_INFO};
-    const int rc = set_text(&options->resource, "nvidia.com/gpu", err);
-    return rc < 0 ? rc : set_text(&options->plugin_dir, WEFT_KUBELET_PLUGIN_DIR, err);
+                                     .log_level = WEFT_LOG_INFO,
+                                     .driver_timeout_ns = 10 * WEFT_NS_PER_S,
+                                     .rescan_ns = 30 * WEFT_NS_PER_S};
+    return set_text(&options->plugin_dir, WEFT_KUBELET_PLUGIN_DIR, err);
 }
 
 /* argv[*at] as "--flag value" or "--flag=value"; moves *at past it. */
@@ -248,11 +338,7 @@ static int apply_all(const char *const *flags, char *(*env)(const char *name),
         }
     }
     int rc = config != NULL ? read_file(config, options, err) : 0;
-    rc = rc == 0 ? apply_values(flags, env, options, err) : rc;
-    if (rc == 0 && options->machine == NULL) {
-        rc = weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "--machine FILE is needed");
-    }
-    return rc;
+    return rc == 0 ? apply_values(flags, env, options, err) : rc;
 }
 
 int weft_options_read(int argc, char **argv, char *(*env)(const char *name),
@@ -279,4 +365,8 @@ void weft_options_done(struct weft_options *options)
     weft_free(weft_steal(&options->plugin_dir));
     weft_free(weft_steal(&options->config));
     weft_free(weft_steal(&options->listen));
+    weft_free(weft_steal(&options->host_root));
+    weft_free(weft_steal(&options->driver_root));
+    weft_free(weft_steal(&options->vendor));
+    weft_free(weft_steal(&options->ignored_errors));
 }

@@ -7,6 +7,7 @@
 #define WEFT_DEVICEPLUGIN_OPTIONS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "pkg/allocator/allocator.h"
 #include "pkg/base/error.h"
@@ -16,8 +17,13 @@
 enum { WEFT_CONFIG_MAX = 1 << 20 }; /* bytes of a config file */
 
 struct weft_options {
-    char *machine;  /* NULL until given */
-    char *resource; /* "nvidia.com/gpu" */
+    char *machine;        /* a recorded one; NULL: ask the vendors' drivers */
+    char *resource;       /* NULL: by the machine's vendor (weft_resource_of_vendor) */
+    char *host_root;      /* NULL: "/" */
+    char *driver_root;    /* NULL: none */
+    char *vendor;         /* NULL: all */
+    char *ignored_errors; /* NULL: the backend's own list */
+    int64_t driver_timeout_ns, rescan_ns;
     char *plugin_dir;
     char *config; /* NULL: none */
     char *listen; /* NULL: no metrics and probes */
@@ -44,5 +50,9 @@ int weft_options_apply_file(const char *text, size_t len, const char *name,
 /* An extended resource name as the kubelet accepts it: <domain>/<name>, at most 63 bytes after the
  * slash, domain not kubernetes.io or below it. */
 bool weft_resource_valid(const char *name);
+
+/* What a vendor's own device plugin calls its devices; "nvidia.com/gpu" for "" and unknown ones.
+ * Static storage. */
+const char *weft_resource_of_vendor(const char *vendor);
 
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "deviceplugin/grant.h"
 #include "deviceplugin/inventory.h"
@@ -28,7 +29,8 @@ struct plugin {
     struct weft_rpc *rpc;
     struct weft_source *source;
     struct weft_service *service;
-    struct weft_link *link;
+    struct weft_link *link;       /* NULL: there was nothing to register yet */
+    const char *resource;         /* that is, or would be, registered */
     struct weft_observe *observe; /* NULL: not asked for */
     struct weft_stats stats;
     struct weft_signal *term, *interrupt, *hangup;
@@ -62,10 +64,12 @@ static void on_streams_changed(void *data)
 static void note_health(struct plugin *plugin, const struct weft_machine *machine)
 {
     const struct weft_inventory *before = weft_service_inventory(plugin->service);
-    for (size_t i = 0; before != NULL && i < machine->device_count; i++) {
+    for (size_t i = 0; i < machine->device_count; i++) {
         const struct weft_device *d = &machine->devices[i];
-        const size_t at = weft_inventory_find(before, d->id);
-        if (at == SIZE_MAX || weft_inventory_machine(before)->devices[at].healthy == d->healthy) {
+        const size_t at = before != NULL ? weft_inventory_find(before, d->id) : SIZE_MAX;
+        /* one that is new counts as healthy so far */
+        const bool was = at == SIZE_MAX || weft_inventory_machine(before)->devices[at].healthy;
+        if (was == d->healthy) {
             continue;
         }
         if (d->healthy) {
@@ -79,6 +83,28 @@ static void note_health(struct plugin *plugin, const struct weft_machine *machin
     }
 }
 
+static bool warned(const struct weft_inventory *before, const char *warning)
+{
+    const struct weft_machine *m = before != NULL ? weft_inventory_machine(before) : NULL;
+    for (size_t i = 0; m != NULL && i < m->warning_count; i++) {
+        if (strcmp(m->warnings[i], warning) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the source is newly not sure of. */
+static void note_warnings(const struct plugin *plugin, const struct weft_machine *machine)
+{
+    const struct weft_inventory *before = weft_service_inventory(plugin->service);
+    for (size_t i = 0; i < machine->warning_count; i++) {
+        if (!warned(before, machine->warnings[i])) {
+            weft_log(WEFT_LOG_WARN, "machine-warning", WEFT_KV_S("detail", machine->warnings[i]));
+        }
+    }
+}
+
 /* Takes the machine over in any case. */
 static int use_machine(struct plugin *plugin, struct weft_machine *machine, struct weft_error *err)
 {
@@ -86,9 +112,7 @@ static int use_machine(struct plugin *plugin, struct weft_machine *machine, stru
     for (size_t i = 0; i < machine->device_count; i++) {
         healthy += machine->devices[i].healthy ? 1 : 0;
     }
-    for (size_t i = 0; i < machine->warning_count; i++) {
-        weft_log(WEFT_LOG_WARN, "machine-warning", WEFT_KV_S("detail", machine->warnings[i]));
-    }
+    note_warnings(plugin, machine);
     if (!weft_grant_possible(machine)) {
         weft_log(WEFT_LOG_WARN, "machine-incomplete", WEFT_KV_S("machine", machine->name),
                  WEFT_KV_S("reason", "no device nodes, and ids that are no UUIDs"),
@@ -105,10 +129,43 @@ static int use_machine(struct plugin *plugin, struct weft_machine *machine, stru
     }
     rc = weft_service_set_inventory(plugin->service, inventory, err);
     if (rc == 0) {
-        weft_log(WEFT_LOG_INFO, "devices", WEFT_KV_S("resource", plugin->options->resource),
+        weft_log(WEFT_LOG_INFO, "devices", WEFT_KV_S("resource", plugin->resource),
                  WEFT_KV_I("count", count), WEFT_KV_I("healthy", healthy));
     }
     return rc;
+}
+
+/* Registers as soon as there is something to register: a node without devices keeps quiet, unless
+ * its resource was named. The name follows the vendor where none was given. */
+static int register_if_due(struct plugin *plugin, struct weft_error *err)
+{
+    const struct weft_options *options = plugin->options;
+    const struct weft_machine *machine =
+        weft_inventory_machine(weft_service_inventory(plugin->service));
+    const bool recorded = options->machine != NULL;
+    if (plugin->link != NULL) {
+        return 0;
+    }
+    if (machine->device_count == 0 && options->resource == NULL && !recorded) {
+        weft_log(WEFT_LOG_INFO, "not-registered", WEFT_KV_S("reason", "no device was found"),
+                 WEFT_KV_S("effect", "looks again now and then"));
+        return 0;
+    }
+    return weft_link_new(&(struct weft_link_options){.loop = plugin->loop,
+                                                     .rpc = plugin->rpc,
+                                                     .service = plugin->service,
+                                                     .folder = options->plugin_dir,
+                                                     .resource = plugin->resource,
+                                                     .stats = &plugin->stats},
+                         &plugin->link, err);
+}
+
+static void choose_resource(struct plugin *plugin, const struct weft_machine *machine)
+{
+    const char *given = plugin->options->resource;
+    if (plugin->link == NULL) {
+        plugin->resource = given != NULL ? given : weft_resource_of_vendor(machine->vendor);
+    }
 }
 
 static void on_machine_changed(void *data, struct weft_machine *machine)
@@ -116,10 +173,15 @@ static void on_machine_changed(void *data, struct weft_machine *machine)
     struct plugin *plugin = data;
     WEFT_CHECK(plugin, PLUGIN_MAGIC);
     struct weft_error err = {0};
-    if (use_machine(plugin, machine, &err) == 0) {
+    choose_resource(plugin, machine);
+    int rc = use_machine(plugin, machine, &err);
+    if (rc == 0) {
         plugin->stats.machine_changes++;
+        rc = register_if_due(plugin, &err);
     } else {
         plugin->stats.machine_refused++;
+    }
+    if (rc < 0) {
         weft_log(WEFT_LOG_ERROR, "machine-not-used", WEFT_KV_S("reason", err.message),
                  WEFT_KV_S("effect", "the last good one stays"));
     }
@@ -137,26 +199,50 @@ static int watch_signals(struct plugin *plugin, struct weft_error *err)
     return rc;
 }
 
-static int start_serving(struct plugin *plugin, struct weft_error *err)
+static int start_pages(struct plugin *plugin, struct weft_error *err)
 {
-    const struct weft_options *options = plugin->options;
-    int rc = weft_link_new(&(struct weft_link_options){.loop = plugin->loop,
-                                                       .rpc = plugin->rpc,
-                                                       .service = plugin->service,
-                                                       .folder = options->plugin_dir,
-                                                       .resource = options->resource,
-                                                       .stats = &plugin->stats},
-                           &plugin->link, err);
-    if (rc == 0 && options->listen != NULL) {
-        rc = weft_observe_new(&(struct weft_observe_options){.loop = plugin->loop,
-                                                             .listen = options->listen,
-                                                             .resource = options->resource,
-                                                             .service = plugin->service,
-                                                             .link = plugin->link,
-                                                             .stats = &plugin->stats},
-                              &plugin->observe, err);
+    if (plugin->options->listen == NULL) {
+        return 0;
     }
-    return rc;
+    return weft_observe_new(&(struct weft_observe_options){.loop = plugin->loop,
+                                                           .listen = plugin->options->listen,
+                                                           .resource = &plugin->resource,
+                                                           .service = plugin->service,
+                                                           .link = &plugin->link,
+                                                           .stats = &plugin->stats},
+                            &plugin->observe, err);
+}
+
+/* What there is until the vendor thread has its first answer: nothing, not even a registration. */
+static int use_nothing(struct plugin *plugin, struct weft_error *err)
+{
+    struct weft_machine *machine = NULL;
+    struct weft_inventory *inventory = NULL;
+    int rc = weft_machine_new("a driver that has not answered yet", 0, 0, &machine, err);
+    if (rc == 0) {
+        choose_resource(plugin, machine);
+        rc = weft_inventory_new(machine, &inventory, err);
+    }
+    if (rc < 0) {
+        weft_machine_free(machine);
+        return rc;
+    }
+    return weft_service_set_inventory(plugin->service, inventory, err);
+}
+
+/* Takes the machine over in any case; NULL: it comes later. */
+static int start_serving(struct plugin *plugin, struct weft_machine *machine,
+                         struct weft_error *err)
+{
+    int rc = 0;
+    if (machine == NULL) {
+        rc = use_nothing(plugin, err);
+    } else {
+        choose_resource(plugin, machine);
+        rc = use_machine(plugin, machine, err);
+        rc = rc == 0 ? register_if_due(plugin, err) : rc;
+    }
+    return rc == 0 ? start_pages(plugin, err) : rc;
 }
 
 static int start(struct plugin *plugin, struct weft_error *err)
@@ -166,15 +252,12 @@ static int start(struct plugin *plugin, struct weft_error *err)
     rc = rc == 0 ? watch_signals(plugin, err) : rc;
     struct weft_machine *machine = NULL;
     rc = rc == 0 ? weft_source_new(&(struct weft_source_options){.loop = plugin->loop,
-                                                                 .path = options->machine,
+                                                                 .options = options,
                                                                  .changed = on_machine_changed,
                                                                  .data = plugin},
                                    &plugin->source, &machine, err)
                  : rc;
-    if (rc < 0 || machine == NULL) {
-        return rc;
-    }
-    rc = weft_rpc_new(plugin->loop, &plugin->rpc, err);
+    rc = rc == 0 ? weft_rpc_new(plugin->loop, &plugin->rpc, err) : rc;
     if (rc == 0) {
         rc = weft_service_new(&(struct weft_service_options){.loop = plugin->loop,
                                                              .rpc = plugin->rpc,
@@ -188,8 +271,7 @@ static int start(struct plugin *plugin, struct weft_error *err)
         weft_machine_free(machine);
         return rc;
     }
-    rc = use_machine(plugin, machine, err);
-    return rc < 0 ? rc : start_serving(plugin, err);
+    return start_serving(plugin, machine, err);
 }
 
 static void stop(struct plugin *plugin)

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A recorded machine, kept fresh. */
+/* A recorded machine, kept fresh, or what the vendor thread finds. */
 #include "deviceplugin/source.h"
 
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "deviceplugin/options.h"
+#include "deviceplugin/vendor.h"
 #include "pkg/base/buf.h"
 #include "pkg/base/clock.h"
 #include "pkg/base/log.h"
 #include "pkg/base/str.h"
 #include "pkg/loop/loop.h"
+#include "pkg/machine/discover.h"
 #include "pkg/machine/machine.h"
 
 enum { SOURCE_MAGIC = 0x536f7572 /* "Sour" */, MACHINE_TEXT_MAX = 64 << 20 };
@@ -25,6 +28,7 @@ struct stamp {
 
 struct weft_source {
     uint32_t magic;
+    struct weft_vendor *vendor; /* NULL: a file */
     char *path;
     struct weft_timer *timer;
     void (*changed)(void *data, struct weft_machine *machine);
@@ -65,6 +69,10 @@ static uint64_t digest_of(const struct weft_machine *machine)
 void weft_source_rescan(struct weft_source *source)
 {
     WEFT_CHECK(source, SOURCE_MAGIC);
+    if (source->vendor != NULL) {
+        weft_vendor_rescan(source->vendor);
+        return;
+    }
     source->stamp = stamp_of(source->path);
     struct weft_machine *machine = NULL;
     struct weft_error err = {0};
@@ -92,17 +100,27 @@ static void on_timer(void *data)
     }
 }
 
-int weft_source_new(const struct weft_source_options *options, struct weft_source **ret_source,
-                    struct weft_machine **ret_machine, struct weft_error *err)
+static int start_vendor(struct weft_source *source, const struct weft_source_options *options,
+                        struct weft_error *err)
 {
-    weft_auto(weft_source_free) struct weft_source *source = weft_calloc(1, sizeof(*source));
-    if (source == NULL) {
-        return weft_err_nomem(err);
-    }
-    source->magic = SOURCE_MAGIC;
-    source->changed = options->changed;
-    source->data = options->data;
-    source->path = weft_strdup(options->path);
+    const struct weft_options *o = options->options;
+    const struct weft_vendor_options vendor = {.loop = options->loop,
+                                               .backends = weft_backends,
+                                               .host_root = o->host_root,
+                                               .driver_root = o->driver_root,
+                                               .only = o->vendor,
+                                               .ignored_errors = o->ignored_errors,
+                                               .limit_ns = o->driver_timeout_ns,
+                                               .rescan_ns = o->rescan_ns,
+                                               .changed = options->changed,
+                                               .data = options->data};
+    return weft_vendor_new(&vendor, &source->vendor, err);
+}
+
+static int start_file(struct weft_source *source, const struct weft_source_options *options,
+                      struct weft_machine **ret_machine, struct weft_error *err)
+{
+    source->path = weft_strdup(options->options->machine);
     if (source->path == NULL) {
         return weft_err_nomem(err);
     }
@@ -118,14 +136,34 @@ int weft_source_new(const struct weft_source_options *options, struct weft_sourc
     source->digest = digest_of(machine);
     weft_timer_start_aligned(source->timer, RESCAN_NS);
     *ret_machine = weft_steal(&machine);
-    *ret_source = weft_steal(&source);
     return 0;
+}
+
+int weft_source_new(const struct weft_source_options *options, struct weft_source **ret_source,
+                    struct weft_machine **ret_machine, struct weft_error *err)
+{
+    weft_auto(weft_source_free) struct weft_source *source = weft_calloc(1, sizeof(*source));
+    if (source == NULL) {
+        return weft_err_nomem(err);
+    }
+    source->magic = SOURCE_MAGIC;
+    source->changed = options->changed;
+    source->data = options->data;
+    *ret_machine = NULL;
+    const int rc = options->options->machine == NULL
+                       ? start_vendor(source, options, err)
+                       : start_file(source, options, ret_machine, err);
+    if (rc == 0) {
+        *ret_source = weft_steal(&source);
+    }
+    return rc;
 }
 
 void weft_source_free(struct weft_source *source)
 {
     if (source != NULL) {
         WEFT_CHECK(source, SOURCE_MAGIC);
+        weft_vendor_free(source->vendor);
         weft_timer_free(source->timer);
         weft_free(source->path);
         source->magic = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the machine comes from: a recorded file that is looked at again every half minute and on
- * request. A file that became unreadable or invalid keeps the last good machine and is named once
- * per change. Loop thread; reads the file there, which is small and local. */
+/* Where the machine comes from: the vendors' backends, asked by the vendor thread (vendor.h), or a
+ * recorded file that is looked at again every half minute and on request. A file that became
+ * unreadable or invalid keeps the last good machine and is named once per change. Loop thread;
+ * reads the file there, which is small and local. */
 #ifndef WEFT_DEVICEPLUGIN_SOURCE_H
 #define WEFT_DEVICEPLUGIN_SOURCE_H
 
@@ -11,23 +12,25 @@
 struct weft_loop;
 struct weft_machine;
 struct weft_source;
+struct weft_options;
 
 struct weft_source_options {
     struct weft_loop *loop;
-    const char *path;
+    const struct weft_options *options; /* machine (NULL: ask the vendors) and what goes with it */
     /* A later machine that differs; the callee owns it. */
     void (*changed)(void *data, struct weft_machine *machine);
     void *data;
 };
 
-/* Reads the machine; the caller owns *ret_machine. Errors of weft_machine_load. */
+/* Reads the machine; the caller owns *ret_machine. Where the vendors are asked it is NULL: the
+ * first one comes by changed. Errors of weft_machine_load and weft_vendor_new. */
 int weft_source_new(const struct weft_source_options *options, struct weft_source **ret_source,
                     struct weft_machine **ret_machine, struct weft_error *err)
     __attribute__((warn_unused_result));
 void weft_source_free(struct weft_source *source);
 WEFT_DEFINE_AUTO(struct weft_source, weft_source_free)
 
-/* Looks at the file now, whether it seems changed or not. */
+/* Looks at the file now, whether it seems changed or not; asks the vendor thread to look again. */
 void weft_source_rescan(struct weft_source *source);
 
 #endif

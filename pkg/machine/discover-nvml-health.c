@@ -304,6 +304,26 @@ static void translate(struct weft_nvml *nvml, const struct weft_nvml_event *even
     }
 }
 
+/* A look at what no event told: a GPU that is lost, or a driver that changed its advice. Two cheap
+ * questions a GPU. */
+static void peek(struct weft_nvml *nvml)
+{
+    for (size_t i = 0; i < nvml->gpu_count && nvml->queued == 0; i++) {
+        const struct weft_nvml_gpu *gpu = &nvml->gpus[i];
+        struct weft_nvml_memory memory = {0};
+        if (gpu->handle == NULL || gpu->trouble != 0) {
+            continue;
+        }
+        const int rc = WEFT_NVML_CALL(nvml, DeviceGetMemoryInfo, gpu->handle, &memory);
+        const uint64_t action = weft_nvml_field(nvml, gpu->handle, WEFT_NVML_FIELD_RECOVERY_ACTION);
+        if (rc == WEFT_NVML_GPU_IS_LOST || rc == WEFT_NVML_RESET_REQUIRED) {
+            queue(nvml, WEFT_EVENT_CHANGED, "", 0, weft_nvml_reason(rc));
+        } else if (action <= INT16_MAX && (int)action != gpu->recovery) {
+            queue(nvml, WEFT_EVENT_CHANGED, "", 0, "the driver's advice for a GPU changed");
+        }
+    }
+}
+
 static bool take(struct weft_nvml *nvml, struct weft_backend_event *ret_event)
 {
     if (nvml->queue_at == nvml->queued) {
@@ -331,7 +351,8 @@ int weft_nvml_wait(void *state, int64_t timeout_ns, struct weft_backend_event *r
         nvml->api.EventSetWait(nvml->events, &event, (unsigned)(timeout_ns / WEFT_NS_PER_MS));
     weft_backend_leave(nvml->options.watch);
     if (rc == WEFT_NVML_TIMEOUT) {
-        return 0;
+        peek(nvml);
+        return take(nvml, ret_event) ? 1 : 0;
     }
     if (rc == WEFT_NVML_OK) {
         translate(nvml, &event);

@@ -15,6 +15,7 @@
 #include "deviceplugin/options.h"
 #include "pkg/base/buf.h"
 #include "pkg/base/clock.h"
+#include "pkg/base/clock.h"
 #include "pkg/base/file.h"
 #include "pkg/loop/loop.h"
 #include "pkg/machine/machine.h"
@@ -63,6 +64,8 @@ static void flags_win_over_environment_over_file(void)
     (void)snprintf(file, sizeof(file), "%s/options.yaml", weft_test_dir());
     static const char text[] = "apiVersion: weft.dev/v1alpha1\nkind: DevicePluginConfig\n"
                                "machine: /from/file\nresource: file.com/gpu\npluginDir: /plugins\n"
+                               "hostRoot: /host\ndriverRoot: /drv\nvendor: nvidia\n"
+                               "ignoredErrors: \"13, 94\"\ndriverTimeout: 2s\nrescan: 1m\n"
                                "allocationPolicy: packed\nlog: {format: json, level: warn}\n";
     CHECK_INT(weft_file_replace(file, text, strlen(text), 0600, NULL), 0);
     struct weft_error err = {0};
@@ -70,6 +73,12 @@ static void flags_win_over_environment_over_file(void)
     CHECK_INT(READ(no_env, &o, &err, "--config", file), 0);
     CHECK_STR(o.machine, "/from/file");
     CHECK_STR(o.resource, "file.com/gpu");
+    CHECK_STR(o.host_root, "/host");
+    CHECK_STR(o.driver_root, "/drv");
+    CHECK_STR(o.vendor, "nvidia");
+    CHECK_STR(o.ignored_errors, "13, 94");
+    CHECK_INT(o.driver_timeout_ns, 2 * WEFT_NS_PER_S);
+    CHECK_INT(o.rescan_ns, 60 * WEFT_NS_PER_S);
     CHECK_STR(o.plugin_dir, "/plugins");
     CHECK_INT(o.policy, WEFT_POLICY_PACKED);
     CHECK_INT(o.log_format, WEFT_LOG_JSON);
@@ -80,7 +89,11 @@ static void flags_win_over_environment_over_file(void)
     CHECK_INT(o.policy, WEFT_POLICY_PERFORMANCE);
     weft_options_done(&o);
     CHECK_INT(READ(no_env, &o, &err, "--machine", "/m"), 0); /* the defaults */
-    CHECK_STR(o.resource, "nvidia.com/gpu");
+    CHECK(o.resource == NULL && o.host_root == NULL && o.vendor == NULL);
+    CHECK_STR(weft_resource_of_vendor(""), "nvidia.com/gpu");
+    CHECK_STR(weft_resource_of_vendor("amd"), "amd.com/gpu");
+    CHECK_INT(o.driver_timeout_ns, 10 * WEFT_NS_PER_S);
+    CHECK_INT(o.rescan_ns, 30 * WEFT_NS_PER_S);
     CHECK_STR(o.plugin_dir, "/var/lib/kubelet/device-plugins");
     CHECK_INT(o.policy, WEFT_POLICY_PERFORMANCE);
 }
@@ -95,8 +108,14 @@ static void wrong_flags_are_named(void)
     CHECK_CONTAINS(err.message, "--machine needs a value");
     CHECK_INT(READ(no_env, &o, &err, "--machine="), -EINVAL);
     CHECK_CONTAINS(err.message, "is not a path");
-    CHECK_INT(READ(no_env, &o, &err, "--resource", "a.com/b"), -EINVAL);
-    CHECK_CONTAINS(err.message, "--machine FILE is needed");
+    CHECK_INT(READ(no_env, &o, &err, "--vendor", "acme"), -EINVAL);
+    CHECK_CONTAINS(err.message, "--vendor: \"acme\" is not a vendor");
+    CHECK_INT(READ(no_env, &o, &err, "--ignored-errors", "13;31"), -EINVAL);
+    CHECK_CONTAINS(err.message, "a list of XID numbers");
+    CHECK_INT(READ(no_env, &o, &err, "--driver-timeout", "1us"), -EINVAL);
+    CHECK_INT(READ(no_env, &o, &err, "--rescan", "0s"), -EINVAL);
+    CHECK_CONTAINS(err.message, "--rescan: \"0s\" is not a time from 10ms to 1h");
+    CHECK_INT(READ(no_env, &o, &err, "--host-root="), -EINVAL);
     CHECK_INT(READ(no_env, &o, &err, "--config", "/nonexistent.yaml"), -ENOENT);
     CHECK(o.machine == NULL && o.resource == NULL); /* untouched */
 }

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loop's side of the vendor thread: takes machines over, and watches that no vendor call takes
+ * too long. */
+#include "deviceplugin/vendor.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "deviceplugin/vendor-internal.h"
+#include "pkg/base/clock.h"
+#include "pkg/base/log.h"
+#include "pkg/machine/machine.h"
+
+enum { VENDOR_MAGIC = 0x56656e64 /* "Vend" */ };
+
+/* How long an end waits for a thread that only has to close the library. */
+#define END_WAIT_NS (200 * WEFT_NS_PER_MS)
+/* Slow timers of the plugin share their wake-ups. */
+#define TICK_NS (10 * WEFT_NS_PER_S)
+
+struct weft_vendor {
+    uint32_t magic;
+    struct weft_vendor_shared *shared;
+    struct weft_timer *tick;    /* is a call under way? */
+    struct weft_timer *overdue; /* when that call has had its time */
+    int64_t limit_ns;
+    bool unresponsive;
+    struct weft_machine *last; /* what the thread last said; NULL: nothing yet */
+    void (*changed)(void *data, struct weft_machine *machine);
+    void *data;
+};
+
+/* ---- the shared part ---- */
+
+void weft_vendor_unref(struct weft_vendor_shared *s)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    const bool last = --s->references == 0;
+    (void)pthread_cond_signal(&s->over);
+    (void)pthread_mutex_unlock(&s->lock);
+    if (!last) {
+        return;
+    }
+    (void)pthread_mutex_destroy(&s->lock);
+    (void)pthread_cond_destroy(&s->wake);
+    (void)pthread_cond_destroy(&s->over);
+    weft_machine_free(s->latest);
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(s->strings); i++) {
+        weft_free(s->strings[i]);
+    }
+    weft_free(s);
+}
+
+/* The thread may outlive whoever owns the options' strings. */
+static int copy_strings(const struct weft_vendor_options *o, struct weft_vendor_shared *s)
+{
+    const char *const from[] = {o->host_root, o->driver_root, o->only, o->ignored_errors};
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(from); i++) {
+        s->strings[i] = from[i] != NULL ? weft_strdup(from[i]) : NULL;
+        if (from[i] != NULL && s->strings[i] == NULL) {
+            return -ENOMEM;
+        }
+    }
+    s->options = (struct weft_backend_options){.host_root = s->strings[0],
+                                               .driver_root = s->strings[1],
+                                               .vendor = s->strings[2],
+                                               .ignored_errors = s->strings[3],
+                                               .settle_ns = o->rescan_ns,
+                                               .watch = &s->watch};
+    return 0;
+}
+
+static int init_waits(struct weft_vendor_shared *s)
+{
+    pthread_condattr_t monotonic;
+    int rc = pthread_condattr_init(&monotonic);
+    if (rc != 0) {
+        return -rc;
+    }
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    (void)pthread_mutex_init(&s->lock, NULL);
+    rc = pthread_cond_init(&s->wake, &monotonic);
+    rc = rc == 0 ? pthread_cond_init(&s->over, &monotonic) : rc;
+    (void)pthread_condattr_destroy(&monotonic);
+    return -rc;
+}
+
+static int shared_new(const struct weft_vendor_options *o, struct weft_vendor_shared **ret_shared)
+{
+    struct weft_vendor_shared *s = weft_calloc(1, sizeof(*s));
+    if (s == NULL) {
+        return -ENOMEM;
+    }
+    int rc = init_waits(s);
+    if (rc < 0) {
+        weft_free(s);
+        return rc;
+    }
+    s->references = 1;
+    s->loop = o->loop;
+    s->backends = o->backends;
+    s->rescan_ns = o->rescan_ns;
+    rc = copy_strings(o, s);
+    if (rc < 0) {
+        weft_vendor_unref(s);
+        return rc;
+    }
+    *ret_shared = s;
+    return 0;
+}
+
+/* ---- machines ---- */
+
+static void on_latest(void *data)
+{
+    struct weft_vendor *vendor = data;
+    WEFT_CHECK(vendor, VENDOR_MAGIC);
+    struct weft_vendor_shared *s = vendor->shared;
+    (void)pthread_mutex_lock(&s->lock);
+    struct weft_machine *machine = weft_steal(&s->latest);
+    (void)pthread_mutex_unlock(&s->lock);
+    struct weft_machine *copy = NULL;
+    if (machine == NULL || weft_machine_copy(machine, &copy, NULL) < 0) {
+        weft_machine_free(machine);
+        return;
+    }
+    weft_machine_free(vendor->last);
+    vendor->last = copy;
+    if (vendor->unresponsive) {
+        weft_log(WEFT_LOG_INFO, "driver-answers-again");
+        vendor->unresponsive = false;
+    }
+    vendor->changed(vendor->data, machine);
+}
+
+/* ---- the watch ---- */
+
+static void become_unresponsive(struct weft_vendor *vendor, const char *call)
+{
+    char reason[96];
+    (void)snprintf(reason, sizeof(reason), "unresponsive: %.40s is not back after %" PRId64 " ms",
+                   call, vendor->limit_ns / WEFT_NS_PER_MS);
+    weft_log(WEFT_LOG_ERROR, "driver-unresponsive", WEFT_KV_S("call", call),
+             WEFT_KV_I("limit_ms", vendor->limit_ns / WEFT_NS_PER_MS),
+             WEFT_KV_S("effect", "its devices are unhealthy until the call is back"));
+    vendor->unresponsive = true;
+    struct weft_machine *machine = NULL;
+    if (vendor->last != NULL && weft_vendor_all_unhealthy(vendor->last, reason, &machine) == 0) {
+        vendor->changed(vendor->data, machine);
+    }
+}
+
+static void become_responsive(struct weft_vendor *vendor)
+{
+    weft_log(WEFT_LOG_INFO, "driver-answers-again");
+    vendor->unresponsive = false;
+    struct weft_machine *machine = NULL;
+    if (vendor->last != NULL && weft_machine_copy(vendor->last, &machine, NULL) == 0) {
+        vendor->changed(vendor->data, machine);
+    }
+}
+
+static void look_at_watch(void *data)
+{
+    struct weft_vendor *vendor = data;
+    WEFT_CHECK(vendor, VENDOR_MAGIC);
+    const char *call = "";
+    const int64_t late = weft_backend_late(
+        &vendor->shared->watch, weft_clock_monotonic(weft_clock_system()), vendor->limit_ns, &call);
+    if (late >= 0 && !vendor->unresponsive) {
+        become_unresponsive(vendor, call);
+    } else if (late < 0 && vendor->unresponsive) {
+        become_responsive(vendor);
+    } else if (late < 0 && late > -TICK_NS) {
+        weft_timer_start(vendor->overdue, -late, 0);
+    }
+}
+
+/* ---- life ---- */
+
+static int start_thread(struct weft_vendor_shared *s, struct weft_error *err)
+{
+    pthread_t thread;
+    s->references++;
+    const int rc = pthread_create(&thread, NULL, weft_vendor_thread, s);
+    if (rc != 0) {
+        s->references--;
+        return weft_err_errno(err, rc, "thread for the vendor's library");
+    }
+    (void)pthread_detach(thread);
+    return 0;
+}
+
+int weft_vendor_new(const struct weft_vendor_options *options, struct weft_vendor **ret_vendor,
+                    struct weft_error *err)
+{
+    weft_auto(weft_vendor_free) struct weft_vendor *vendor = weft_calloc(1, sizeof(*vendor));
+    if (vendor == NULL) {
+        return weft_err_nomem(err);
+    }
+    vendor->magic = VENDOR_MAGIC;
+    vendor->limit_ns = options->limit_ns;
+    vendor->changed = options->changed;
+    vendor->data = options->data;
+    int rc = shared_new(options, &vendor->shared);
+    if (rc < 0) {
+        return weft_err_errno(err, -rc, "the vendor thread's state");
+    }
+    vendor->shared->post = (struct weft_post){.fn = on_latest, .data = vendor};
+    rc = weft_timer_new(options->loop, look_at_watch, vendor, &vendor->tick, err);
+    rc = rc == 0 ? weft_timer_new(options->loop, look_at_watch, vendor, &vendor->overdue, err) : rc;
+    rc = rc == 0 ? start_thread(vendor->shared, err) : rc;
+    if (rc < 0) {
+        return rc;
+    }
+    const bool fast = options->limit_ns < TICK_NS;
+    weft_timer_start_aligned(vendor->tick, fast ? options->limit_ns : TICK_NS);
+    *ret_vendor = weft_steal(&vendor);
+    return 0;
+}
+
+/* The thread may be in a vendor call for any time: it gets a moment to end, then it is on its own.
+ */
+static void leave_thread(struct weft_vendor_shared *s)
+{
+    const int64_t end = weft_clock_monotonic(weft_clock_system()) + END_WAIT_NS;
+    const struct timespec until = {.tv_sec = end / WEFT_NS_PER_S, .tv_nsec = end % WEFT_NS_PER_S};
+    (void)pthread_mutex_lock(&s->lock);
+    s->stop = true;
+    (void)pthread_cond_signal(&s->wake);
+    int rc = 0;
+    while (s->references > 1 && rc == 0) {
+        rc = pthread_cond_timedwait(&s->over, &s->lock, &until);
+    }
+    (void)weft_loop_unpost(s->loop, &s->post);
+    s->loop = NULL;
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+void weft_vendor_free(struct weft_vendor *vendor)
+{
+    if (vendor == NULL) {
+        return;
+    }
+    WEFT_CHECK(vendor, VENDOR_MAGIC);
+    if (vendor->shared != NULL) {
+        leave_thread(vendor->shared);
+        weft_vendor_unref(vendor->shared);
+    }
+    weft_timer_free(vendor->tick);
+    weft_timer_free(vendor->overdue);
+    weft_machine_free(vendor->last);
+    vendor->magic = 0;
+    weft_free(vendor);
+}
+
+void weft_vendor_rescan(struct weft_vendor *vendor)
+{
+    WEFT_CHECK(vendor, VENDOR_MAGIC);
+    struct weft_vendor_shared *s = vendor->shared;
+    (void)pthread_mutex_lock(&s->lock);
+    s->rescan = true;
+    (void)pthread_cond_signal(&s->wake);
+    (void)pthread_mutex_unlock(&s->lock);
+}

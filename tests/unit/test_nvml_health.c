@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Health of NVIDIA GPUs on the mock of the driver's library: what each event does to which device,
+ * and what makes it healthy again. */
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "pkg/base/clock.h"
+#include "pkg/machine/discover-nvml.h"
+#include "pkg/machine/machine.h"
+#include "tests/unit/nvml_world.h"
+#include "tests/unit/unit.h"
+
+#define GPU(n) "GPU-0000000" #n "-0000-4000-8000-00000000000" #n
+#define MIG(n) "MIG-0000001" #n "-0000-4000-8000-00000000001" #n
+
+enum { SETTLE_MS = 200 };
+
+/* An open backend on a world, and its last machine. */
+struct watched {
+    struct nvml_world w;
+    void *state;
+    struct weft_machine *m;
+};
+
+static void look(struct watched *t)
+{
+    weft_machine_free(t->m);
+    t->m = NULL;
+    CHECK_INT(weft_backend_nvml.enumerate(t->state, &t->m, NULL), 0);
+}
+
+static bool up(struct watched *t, const char *fixture, int gpus)
+{
+    *t = (struct watched){0};
+    nvml_world_up(&t->w, fixture, gpus);
+    t->w.options.settle_ns = SETTLE_MS * WEFT_NS_PER_MS;
+    if (!CHECK_INT(weft_backend_nvml.open(&t->w.options, &t->state, NULL), 0)) {
+        return false;
+    }
+    look(t);
+    return t->m != NULL;
+}
+
+static void down(struct watched *t)
+{
+    weft_machine_free(t->m);
+    weft_backend_nvml.close(t->state);
+}
+
+static void tell(struct watched *t, const char *events)
+{
+    char text[512];
+    (void)snprintf(text, sizeof(text), "{\n \"events\": [%s],\n \"driver\"", events);
+    nvml_world_edit(&t->w, "{\n \"driver\"", text);
+}
+
+/* The next event; kind -1: there is none. */
+static void expect(struct watched *t, int kind, const char *device, uint64_t code,
+                   const char *reason)
+{
+    struct weft_backend_event event = {0};
+    struct weft_error err = {0};
+    const int rc = weft_backend_nvml.wait(t->state, 20 * WEFT_NS_PER_MS, &event, &err);
+    if (!CHECK_INT(rc, kind < 0 ? 0 : 1) || rc < 1) {
+        return;
+    }
+    CHECK_INT(event.kind, kind);
+    CHECK_STR(event.device, device);
+    CHECK_INT(event.code, code);
+    CHECK_CONTAINS(event.reason, reason);
+}
+
+static void expect_health(const struct watched *t, size_t device, const char *reason)
+{
+    if (t->m != NULL && device < t->m->device_count) {
+        CHECK_STR(t->m->devices[device].health_reason, reason);
+        CHECK_INT(t->m->devices[device].healthy, reason[0] == '\0');
+    }
+}
+
+static void settle(void)
+{
+    const struct timespec time = {.tv_nsec = (SETTLE_MS + 1) * WEFT_NS_PER_MS};
+    (void)nanosleep(&time, NULL);
+}
+
+static void an_xid_is_the_fault_of_its_gpu_until_the_driver_is_content(void)
+{
+    struct watched t;
+    if (up(&t, "hgx-h100-8.json", 8)) {
+        nvml_world_edit(&t.w, "\"minor\": 5,", "\"minor\": 5, \"recovery\": 1,");
+        tell(&t, "{\"gpu\": 5, \"type\": 8, \"data\": 95}");
+        expect(&t, WEFT_EVENT_UNHEALTHY, GPU(5), 95, "XID 95: uncontained memory error");
+        look(&t);
+        expect_health(&t, 5, "XID 95: uncontained memory error");
+        expect_health(&t, 4, "");
+        settle();
+        look(&t);
+        expect_health(&t, 5, "XID 95: uncontained memory error"); /* still to be reset */
+        nvml_world_edit(&t.w, "\"recovery\": 1,", "\"recovery\": 0,");
+        look(&t);
+        expect_health(&t, 5, "");
+        expect(&t, -1, "", 0, "");
+    }
+    down(&t);
+}
+
+static void without_recovery_advice_a_fault_stays(void)
+{
+    struct watched t;
+    if (up(&t, "dgx1v.json", 8)) {
+        tell(&t, "{\"gpu\": 2, \"type\": 8, \"data\": 74}");
+        expect(&t, WEFT_EVENT_UNHEALTHY, "GPU-00000102-0000-4000-8000-000000000102", 74, "NVLink");
+        settle();
+        look(&t);
+        expect_health(&t, 2, "XID 74: NVLink error");
+        weft_backend_nvml.close(t.state); /* the driver was loaded again */
+        t.state = NULL;
+        nvml_world_edit(&t.w, "{\"gpu\": 2, \"type\": 8, \"data\": 74}", "");
+        CHECK_INT(weft_backend_nvml.open(&t.w.options, &t.state, NULL), 0);
+        look(&t);
+        expect_health(&t, 2, "");
+    }
+    down(&t);
+}
+
+static void xids_of_programs_are_notices(void)
+{
+    static const int ignored[] = {13, 31, 43, 45, 68, 109};
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(ignored); i++) {
+        struct watched t;
+        if (up(&t, "hgx-h100-8.json", 8)) {
+            char event[64];
+            (void)snprintf(event, sizeof(event), "{\"gpu\": 0, \"type\": 8, \"data\": %d}",
+                           ignored[i]);
+            tell(&t, event);
+            expect(&t, WEFT_EVENT_NOTICE, GPU(0), (uint64_t)ignored[i], "XID");
+            look(&t);
+            expect_health(&t, 0, "");
+        }
+        down(&t);
+    }
+}
+
+static void the_list_of_ignored_xids_can_be_set(void)
+{
+    struct watched t;
+    if (up(&t, "hgx-h100-8.json", 8)) {
+        weft_backend_nvml.close(t.state);
+        t.state = NULL;
+        t.w.options.ignored_errors = "79, 95";
+        CHECK_INT(weft_backend_nvml.open(&t.w.options, &t.state, NULL), 0);
+        look(&t);
+        tell(&t,
+             "{\"gpu\": 0, \"type\": 8, \"data\": 79}, {\"gpu\": 1, \"type\": 8, \"data\": 13}");
+        expect(&t, WEFT_EVENT_NOTICE, GPU(0), 79, "XID 79");
+        expect(&t, WEFT_EVENT_UNHEALTHY, GPU(1), 13, "XID 13");
+    }
+    down(&t);
+}
+
+static void a_fault_of_nobody_is_everybodys(void)
+{
+    struct watched t;
+    if (up(&t, "hgx-h100-8.json", 8)) {
+        tell(&t, "{\"type\": 8, \"data\": 79}");
+        expect(&t, WEFT_EVENT_UNHEALTHY, "", 79, "XID 79: GPU has fallen off the bus");
+        look(&t);
+        for (size_t i = 0; i < 8; i++) {
+            expect_health(&t, i, "XID 79: GPU has fallen off the bus");
+        }
+        settle();
+        look(&t);
+        expect_health(&t, 0, "");
+    }
+    down(&t);
+}
+
+static void a_mig_fault_is_its_instances(void)
+{
+    struct watched t;
+    if (up(&t, "mig-mixed.json", 2)) { /* instances gi 1, 9, 11, each with ci 0; and GPU 1 */
+        tell(&t, "{\"gpu\": 0, \"type\": 8, \"data\": 94, \"gi\": 9, \"ci\": 0}, "
+                 "{\"gpu\": 0, \"type\": 8, \"data\": 94, \"gi\": 1}");
+        expect(&t, WEFT_EVENT_UNHEALTHY, MIG(1), 94, "XID 94");
+        expect(&t, WEFT_EVENT_UNHEALTHY, MIG(0), 94, "XID 94");
+        expect(&t, -1, "", 0, "");
+        look(&t);
+        expect_health(&t, 0, "XID 94: contained memory error");
+        expect_health(&t, 1, "XID 94: contained memory error");
+        expect_health(&t, 2, "");
+        expect_health(&t, 3, "");
+    }
+    down(&t);
+}
+
+static void a_fault_of_a_partitioned_gpu_is_all_its_instances(void)
+{
+    static const char *const rows[] = {
+        "{\"gpu\": 0, \"type\": 8, \"data\": 79}",             /* the whole GPU */
+        "{\"gpu\": 0, \"type\": 8, \"data\": 79, \"gi\": 77}", /* an instance nobody knows */
+    };
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(rows); i++) {
+        struct watched t;
+        if (up(&t, "mig-mixed.json", 2)) {
+            tell(&t, rows[i]);
+            expect(&t, WEFT_EVENT_UNHEALTHY, MIG(0), 79, "XID 79");
+            expect(&t, WEFT_EVENT_UNHEALTHY, MIG(1), 79, "XID 79");
+            expect(&t, WEFT_EVENT_UNHEALTHY, MIG(2), 79, "XID 79");
+            look(&t);
+            expect_health(&t, 2, "XID 79: GPU has fallen off the bus");
+            expect_health(&t, 3, "");
+        }
+        down(&t);
+    }
+}
+
+#define LOST "the GPU is lost: it has fallen off the bus or does not answer"
+
+static void a_lost_gpu_stays_with_its_wiring_and_comes_back(void)
+{
+    struct watched t;
+    if (up(&t, "dgx1v.json", 8)) {
+        nvml_world_edit(&t.w, "\"minor\": 4,", "\"minor\": 4, \"lost\": true,");
+        expect(&t, WEFT_EVENT_CHANGED, "", 0, LOST); /* seen without any event */
+        look(&t);
+        CHECK_INT(t.m != NULL ? t.m->device_count : 0, 8);
+        expect_health(&t, 4, LOST);
+        expect_health(&t, 0, "");
+        if (t.m != NULL && t.m->device_count == 8) {
+            CHECK_STR(t.m->devices[4].id, "GPU-00000104-0000-4000-8000-000000000104");
+            CHECK_INT(weft_machine_b(t.m, 0, 4), 2 * 25781);
+            CHECK_INT(weft_machine_t(t.m, 4, 5), WEFT_DISTANCE_PIX);
+            CHECK_INT(t.m->devices[4].node_count, 1);
+        }
+        nvml_world_edit(&t.w, " \"lost\": true,", "");
+        look(&t);
+        expect_health(&t, 4, "");
+        CHECK_INT(t.m != NULL ? t.m->device_count : 0, 8);
+    }
+    down(&t);
+}
+
+/* The kernel module still tells the UUID of a GPU that was lost before the plugin started. */
+static void a_gpu_lost_from_the_start_is_named_or_left_out(void)
+{
+    struct nvml_world w;
+    nvml_world_up(&w, "hgx-h100-8.json", 8);
+    nvml_world_edit(&w, "\"minor\": 4,", "\"minor\": 4, \"lost\": true,");
+    weft_auto(weft_machine_free) struct weft_machine *m = nvml_world_look(&w);
+    if (m != NULL) {
+        CHECK_INT(m->device_count, 7);
+        CHECK(nvml_warns(m, "GPU 4 is left out: it tells no UUID: " LOST));
+        CHECK_INT(weft_machine_b(m, 0, 6), 18 * 26562);
+    }
+}
+
+static void the_drivers_advice_decides(void)
+{
+    static const char *const reasons[] = {
+        "",
+        "the driver asks for a reset of the GPU",
+        "the driver asks for a reboot of the node",
+        "the driver asks to drain peer-to-peer work from the GPU",
+        "the driver asks to drain and reset the GPU",
+        "the driver asks for a recovery of the GPU",
+    };
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(reasons); i++) {
+        struct watched t;
+        if (up(&t, "hgx-h100-8.json", 8)) {
+            char action[64];
+            (void)snprintf(action, sizeof(action), "\"minor\": 1, \"recovery\": %zu,", i);
+            nvml_world_edit(&t.w, "\"minor\": 1,", action);
+            if (i > 0) { /* seen without any event */
+                expect(&t, WEFT_EVENT_CHANGED, "", 0, "the driver's advice for a GPU changed");
+            }
+            look(&t);
+            expect_health(&t, 1, reasons[i]);
+            expect_health(&t, 2, "");
+        }
+        down(&t);
+    }
+}
+
+static void changes_and_unavailable_gpus_are_events(void)
+{
+    struct watched t;
+    if (up(&t, "hgx-h100-8.json", 8)) {
+        tell(&t, "{\"gpu\": 0, \"type\": 256}, {\"gpu\": 2, \"type\": 16384}, "
+                 "{\"gpu\": 0, \"type\": 32768}");
+        expect(&t, WEFT_EVENT_CHANGED, "", 0, "MIG instances changed");
+        expect(&t, WEFT_EVENT_UNHEALTHY, GPU(2), 0, "the driver says the GPU is unavailable");
+        expect(&t, WEFT_EVENT_CHANGED, "", 0, "the driver's advice for a GPU changed");
+    }
+    down(&t);
+}
+
+static void a_wait_that_fails_is_told_apart(void)
+{
+    struct watched t;
+    if (up(&t, "hgx-h100-8.json", 8)) {
+        nvml_world_edit(&t.w, "{\n", "{\n \"returns\": {\"nvmlEventSetWait_v2\": 15},\n");
+        expect(&t, WEFT_EVENT_CHANGED, "", 0, LOST);
+        struct weft_backend_event event;
+        CHECK_INT(weft_backend_nvml.wait(t.state, 0, &event, NULL), -ENOTSUP); /* until a look */
+        nvml_world_edit(&t.w, "_v2\": 15}", "_v2\": 1}");
+        look(&t);
+        struct weft_error err = {0};
+        CHECK_INT(weft_backend_nvml.wait(t.state, 0, &event, &err), -EIO);
+        CHECK_CONTAINS(err.message, "lost its connection to the driver");
+    }
+    down(&t);
+}
+
+static void many_faults_are_remembered_within_bounds(void)
+{
+    struct watched t;
+    if (up(&t, "hgx-h100-8.json", 8)) {
+        weft_autofree char *events = weft_calloc(1, 1 << 14);
+        size_t len = 0;
+        for (int i = 0; events != NULL && i < 100; i++) {
+            len += (size_t)snprintf(events + len, (1 << 14) - len,
+                                    "%s{\"gpu\": 0, \"type\": 8, \"data\": 94, \"gi\": %d}",
+                                    i > 0 ? ", " : "", i);
+        }
+        weft_autofree char *text =
+            weft_asprintf("{\n \"events\": [%s],\n \"driver\"", events != NULL ? events : "");
+        nvml_world_edit(&t.w, "{\n \"driver\"", text);
+        for (int i = 0; i < 100; i++) {
+            expect(&t, WEFT_EVENT_UNHEALTHY, GPU(0), 94, "XID 94");
+        }
+        look(&t);
+        expect_health(&t, 0, "XID 94: contained memory error");
+    }
+    down(&t);
+}
+
+WEFT_SUITE(nvml_health,
+           {"an XID is the fault of its GPU until the driver is content",
+            an_xid_is_the_fault_of_its_gpu_until_the_driver_is_content},
+           {"without recovery advice a fault stays", without_recovery_advice_a_fault_stays},
+           {"XIDs of programs are notices", xids_of_programs_are_notices},
+           {"the list of ignored XIDs can be set", the_list_of_ignored_xids_can_be_set},
+           {"a fault of nobody is everybody's", a_fault_of_nobody_is_everybodys},
+           {"a MIG fault is its instance's", a_mig_fault_is_its_instances},
+           {"a fault of a partitioned GPU is all its instances'",
+            a_fault_of_a_partitioned_gpu_is_all_its_instances},
+           {"a lost GPU stays with its wiring and comes back",
+            a_lost_gpu_stays_with_its_wiring_and_comes_back},
+           {"a GPU lost from the start is named or left out",
+            a_gpu_lost_from_the_start_is_named_or_left_out},
+           {"the driver's advice decides", the_drivers_advice_decides},
+           {"changes and unavailable GPUs are events", changes_and_unavailable_gpus_are_events},
+           {"a wait that fails is told apart", a_wait_that_fails_is_told_apart},
+           {"many faults are remembered within bounds", many_faults_are_remembered_within_bounds})
