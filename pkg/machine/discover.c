@@ -14,6 +14,7 @@
 const struct weft_backend *const weft_backends[] = {
     &weft_backend_nvml,
     &weft_backend_amd,
+    &weft_backend_intel,
     NULL,
 };
 
