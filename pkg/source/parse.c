@@ -106,6 +106,28 @@ static int parse_infiniband(const struct weft_config_source *settings,
     return rc;
 }
 
+static int parse_ufm(const struct weft_config_source *settings,
+                     const struct weft_source_texts *texts, struct weft_source_result *result,
+                     struct weft_error *err)
+{
+    weft_auto(weft_ufm_free) struct weft_ufm *ufm = weft_ufm_new(settings->name);
+    int rc = ufm == NULL ? weft_err_nomem(err) : 0;
+    for (size_t i = 0; rc == 0 && i < texts->count; i++) {
+        const struct weft_source_text *t = &texts->items[i];
+        enum weft_ufm_resource resource = WEFT_UFM_LINKS;
+        rc = weft_ufm_guess(t->text, t->len, t->path, &resource, err);
+        rc = rc < 0 ? rc : weft_ufm_add(ufm, resource, t->text, t->len, t->path, NULL, err);
+    }
+    return rc < 0 ? rc : weft_ufm_finish(ufm, &result->fabric, err);
+}
+
+static int parse_ptm(const struct weft_source_text *text, struct weft_source_result *result,
+                     struct weft_error *err)
+{
+    const int rc = weft_parse_ptm(text->text, text->len, text->path, &result->expected, err);
+    return rc < 0 ? rc : weft_cabling_fabric(result->expected, &result->fabric, err);
+}
+
 /* ---- groups ---- */
 
 static const char *const *tiers_of(const struct weft_config_source *settings)
@@ -220,8 +242,12 @@ int weft_source_parse(const struct weft_config_source *settings,
         rc = parse_plan(first, ret_result, err);
         break;
     case WEFT_SOURCE_UFM:
-    case WEFT_SOURCE_LLDP:
+        rc = parse_ufm(settings, texts, ret_result, err);
+        break;
     case WEFT_SOURCE_PTM:
+        rc = parse_ptm(first, ret_result, err);
+        break;
+    case WEFT_SOURCE_LLDP:
     case WEFT_SOURCE_LABELS:
     case WEFT_SOURCE_COUNT:
         rc = weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "sources of kind %s are not read here",

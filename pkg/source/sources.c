@@ -21,6 +21,7 @@ void weft_source_result_done(struct weft_source_result *result)
 {
     weft_fabric_free(result->fabric);
     weft_declared_free(result->declared);
+    weft_cabling_free(result->expected);
     weft_nic_inventory_free(result->inventory);
     weft_free(result->epoch);
     *result = (struct weft_source_result){0};
@@ -323,6 +324,9 @@ static const struct weft_source_ops *ops_of(const struct weft_config_source *set
 {
     if (settings->command_count > 0) {
         return &weft_source_command_ops;
+    }
+    if (settings->ufm.url != NULL) {
+        return &weft_source_ufm_ops;
     }
     /* a labels source may have a file too, on the command line: the nodes' */
     const bool files = settings->files.count > 0 || settings->folder != NULL;
