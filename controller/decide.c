@@ -61,6 +61,7 @@ static void fill_source(const struct weft_config_source *from,
     }
     to->fabric = result->fabric;
     to->declared = result->declared;
+    to->expected = result->expected;
     to->options = (struct weft_tree_options){
         .tiers = from->tiers.count > 0 ? names(&from->tiers) : NULL,
         .tier_count = from->tiers.count,

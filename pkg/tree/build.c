@@ -187,14 +187,19 @@ int weft_tree_build(const struct weft_tree_input *input, struct weft_tree **ret_
                                       : "no source (at most %d)",
                             (int)WEFT_TREE_SOURCES_MAX);
     }
+    weft_auto(weft_tree_free) struct weft_tree *tree = NULL;
     int rc = 0;
     for (size_t s = 0; rc == 0 && s < count; s++) {
         rc = planned_source(input, s, &trees[s], err);
     }
     if (rc == 0 && count == 1) {
-        *ret_tree = weft_steal(&trees[0]);
+        tree = weft_steal(&trees[0]);
     } else if (rc == 0) {
-        rc = merge(input, trees, ret_tree, err);
+        rc = merge(input, trees, &tree, err);
+    }
+    rc = rc == 0 ? weft_tree_find_cabling(input, tree, err) : rc;
+    if (rc == 0) {
+        *ret_tree = weft_steal(&tree);
     }
     for (size_t s = 0; s < count; s++) {
         weft_tree_free(trees[s]);

@@ -9,6 +9,7 @@
 
 #include "pkg/base/error.h"
 
+struct weft_cabling;
 struct weft_declared;
 struct weft_fabric;
 struct weft_nic_inventory;
@@ -55,6 +56,9 @@ struct weft_tree_source {
     struct weft_tree_options options;
     const struct weft_label_levels *levels;
     const struct weft_declared *declared;
+    /* the cables that should be, from which its fabric was made: what other sources' fabrics show
+     * otherwise becomes findings. May be NULL */
+    const struct weft_cabling *expected;
 };
 
 /* An NVLink domain whose nodes are in several groups of the tier above: all go under the group with

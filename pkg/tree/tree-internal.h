@@ -19,6 +19,7 @@ struct weft_finding;
 struct weft_nic_inventory;
 struct weft_node;
 struct weft_tree;
+struct weft_tree_input;
 struct weft_tree_options;
 struct weft_tree_tier;
 
@@ -139,7 +140,8 @@ struct weft_shape {
     uint32_t *joins_tier;
     size_t tier_count;
     bool flat; /* all linked switches hold hosts: no levels to tell groups apart */
-    /* node: only the last step joined it to the rest, and it was put one tier lower; NULL: nobody */
+    /* node: only the last step joined it to the rest, and it was put one tier lower; NULL: nobody
+     */
     bool *straggler;
 };
 
@@ -172,6 +174,12 @@ int weft_tree_from_said(const struct weft_declared *said,
                         const struct weft_nic_inventory *inventory, const struct weft_node *nodes,
                         size_t node_count, struct weft_tree **ret_tree, struct weft_error *err)
     __attribute__((warn_unused_result));
+
+/* ---- cabling plans ---- */
+
+/* Adds what fabrics show otherwise than plans expect to the tree's findings. Errors: -ENOMEM. */
+int weft_tree_find_cabling(const struct weft_tree_input *input, struct weft_tree *tree,
+                           struct weft_error *err) __attribute__((warn_unused_result));
 
 /* ---- the result ---- */
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "pkg/base/buf.h"
+#include "pkg/fabric/cabling.h"
 #include "pkg/fabric/fabric-file.h"
 #include "pkg/fabric/fabric.h"
 #include "pkg/fabric/inventory.h"
@@ -359,6 +360,71 @@ static void a_bad_cable_is_no_storage_adapter(void)
     CHECK_INT(tree->tiers[0].groups[0].switch_count, 2);
 }
 
+/* ---- what should be ---- */
+
+/* n3's cable is in leaf-2, not leaf-1; n4 has none; n5 was not seen; leaf-2's uplink is in no plan.
+ */
+static const char plan_text[] = "graph \"pod\" {\n"
+                                "\"leaf-1\":\"swp1\" -- \"n1\":\"mlx5_0\"\n"
+                                "\"leaf-1\":\"swp2\" -- \"n2\":\"mlx5_0\"\n"
+                                "\"leaf-1\":\"swp3\" -- \"n3\":\"mlx5_0\"\n"
+                                "\"leaf-1\":\"swp60\" -- \"spine\":\"swp1\"\n"
+                                "\"leaf-1\":\"swp9\" -- \"n2\":\"mlx5_1\"\n"
+                                "\"leaf-1\":\"swp5\" -- \"n5\":\"mlx5_0\"\n"
+                                "}\n";
+
+static size_t count_kind(const struct weft_tree *tree, const char *kind)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < tree->finding_count; i++) {
+        count += strcmp(tree->findings[i].kind, kind) == 0;
+    }
+    return count;
+}
+
+static void check_detail(const struct weft_tree *tree, const char *kind, const char *subject,
+                         const char *detail)
+{
+    const struct weft_finding *f = find(tree, kind);
+    CHECK_INT(count_kind(tree, kind), 1);
+    CHECK_STR(f != NULL ? f->subject : NULL, subject);
+    CHECK_STR(f != NULL ? f->detail : NULL, detail);
+}
+
+static void cables_are_compared_with_the_plan(void)
+{
+    static const struct plug plugs[] = {{"n1 mlx5_0", 1, 1, 1, "4xNDR"},
+                                        {"n2 mlx5_0", 2, 2, 1, "4xNDR"},
+                                        {"n3 mlx5_0", 3, 3, 2, "4xNDR"}};
+    static const char *const tiers[] = {"leaf", "spine", "core"};
+    weft_auto(weft_fabric_free) struct weft_fabric *fabric = fabric_of(plugs, 3, 2);
+    weft_auto(weft_cabling_free) struct weft_cabling *plan = NULL;
+    weft_auto(weft_fabric_free) struct weft_fabric *planned = NULL;
+    CHECK_INT(weft_parse_ptm(plan_text, strlen(plan_text), "topology.dot", &plan, NULL), 0);
+    CHECK_INT(weft_cabling_fabric(plan, &planned, NULL), 0);
+    const struct weft_tree_source sources[] = {{.fabric = fabric},
+                                               {.fabric = planned, .expected = plan}};
+    const struct weft_tree_input input = {
+        .sources = sources, .source_count = 2, .plan = tiers, .plan_count = 3};
+    weft_auto(weft_tree_free) struct weft_tree *tree = NULL;
+    CHECK_INT(weft_tree_build(&input, &tree, NULL), 0);
+    check_leaves(tree, "leaf-1: n1 n2; leaf-1: n5; leaf-2: n3"); /* n5 is known to the plan only */
+    check_detail(tree, "wrong-cable", "leaf-1",
+                 "topology.dot:4 expects leaf-1:swp3 - n3:mlx5_0, there is leaf-2:3 - n3:mlx5_0");
+    check_detail(tree, "missing-cable", "leaf-1",
+                 "no cable from leaf-1:swp9 to n2:mlx5_1, which topology.dot:6 expects");
+    check_detail(tree, "unseen-device", "leaf-1",
+                 "one end of leaf-1:swp5 - n5:mlx5_0, which topology.dot:7 expects, is on a device "
+                 "that was not seen at all");
+    CHECK_INT(count_kind(tree, "extra-cable"), 0); /* leaf-2 is not in the plan at all */
+    /* a plan alone has nothing to be compared with */
+    const struct weft_tree_input alone = {
+        .sources = &sources[1], .source_count = 1, .plan = tiers, .plan_count = 3};
+    weft_auto(weft_tree_free) struct weft_tree *only = NULL;
+    CHECK_INT(weft_tree_build(&alone, &only, NULL), 0);
+    CHECK_INT(count_kind(only, "wrong-cable") + count_kind(only, "missing-cable"), 0);
+}
+
 static void no_memory(void)
 {
     static const char *const names[] = {"n1", "n2", "n3", "n4"};
@@ -409,4 +475,5 @@ WEFT_SUITE(tree_nodes,
            {"a_partition_tells_roles", a_partition_tells_roles},
            {"a_storage_network_is_told_by_rate", a_storage_network_is_told_by_rate},
            {"a_bad_cable_is_no_storage_adapter", a_bad_cable_is_no_storage_adapter},
+           {"cables_are_compared_with_the_plan", cables_are_compared_with_the_plan},
            {"no_memory", no_memory})
