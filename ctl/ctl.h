@@ -21,14 +21,17 @@ struct weft_ctl_verb {
 };
 
 int weft_ctl_alloc(int argc, char **argv);
+int weft_ctl_machine(int argc, char **argv);
 int weft_ctl_tree(int argc, char **argv);
 extern const char weft_ctl_alloc_help[];
+extern const char weft_ctl_machine_help[];
 extern const char weft_ctl_tree_help[];
 int weft_ctl_lint(int argc, char **argv);
 extern const char weft_ctl_lint_help[];
 
 /* The verbs with other streams, for tests. */
 int weft_ctl_alloc_to(int argc, char **argv, FILE *out, FILE *err);
+int weft_ctl_machine_to(int argc, char **argv, FILE *out, FILE *err);
 int weft_ctl_tree_to(int argc, char **argv, FILE *out, FILE *err);
 int weft_ctl_lint_to(int argc, char **argv, FILE *out, FILE *err);
 

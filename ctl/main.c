@@ -12,6 +12,8 @@
 static const struct weft_ctl_verb verbs[] = {
     {"alloc", "which devices of a machine a request should get, and why", weft_ctl_alloc_help,
      weft_ctl_alloc},
+    {"machine", "this machine's accelerators and NICs, or a recorded one's, and how they are wired",
+     weft_ctl_machine_help, weft_ctl_machine},
     {"tree", "which nodes are close to which, from fabric dumps and node labels, and what is odd",
      weft_ctl_tree_help, weft_ctl_tree},
     {"lint", "what is wrong or unwise in HyperNodes", weft_ctl_lint_help, weft_ctl_lint},
