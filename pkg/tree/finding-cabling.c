@@ -7,6 +7,7 @@
 #include "pkg/fabric/cabling.h"
 #include "pkg/fabric/fabric.h"
 #include "pkg/tree/build.h"
+#include "pkg/tree/merge.h"
 #include "pkg/tree/tree-internal.h"
 #include "pkg/tree/tree.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees of several sources to one. Private to pkg/tree. */
+/* Trees of sources that are no switch graph, trees of several sources to one, and what plans say
+ * of the result. Private to pkg/tree. */
 #ifndef WEFT_TREE_MERGE_H
 #define WEFT_TREE_MERGE_H
 
@@ -9,6 +10,9 @@
 #include "pkg/base/error.h"
 #include "pkg/tree/build.h"
 
+struct weft_declared;
+struct weft_nic_inventory;
+struct weft_node;
 struct weft_tree;
 
 struct weft_merge_options {
@@ -24,5 +28,17 @@ struct weft_merge_options {
 int weft_tree_merge(const struct weft_tree *const *trees, size_t count,
                     const struct weft_merge_options *options, struct weft_tree **ret_tree,
                     struct weft_error *err) __attribute__((warn_unused_result));
+
+/* The tree of what a plan says of the nodes (NULL: of all names in it), which it may call by other
+ * forms of their names, or by names that the inventory (or NULL) maps. Errors: -EINVAL for doubled
+ * node names, -ENOMEM. */
+int weft_tree_from_said(const struct weft_declared *said,
+                        const struct weft_nic_inventory *inventory, const struct weft_node *nodes,
+                        size_t node_count, struct weft_tree **ret_tree, struct weft_error *err)
+    __attribute__((warn_unused_result));
+
+/* Adds what fabrics show otherwise than plans expect to the tree's findings. Errors: -ENOMEM. */
+int weft_tree_find_cabling(const struct weft_tree_input *input, struct weft_tree *tree,
+                           struct weft_error *err) __attribute__((warn_unused_result));
 
 #endif

@@ -10,6 +10,7 @@
 #include "pkg/fabric/labels.h"
 #include "pkg/fabric/node.h"
 #include "pkg/tree/build.h"
+#include "pkg/tree/merge.h"
 #include "pkg/tree/tree-internal.h"
 #include "pkg/tree/tree.h"
 

@@ -13,13 +13,11 @@
 #include "pkg/base/mem.h"
 #include "pkg/tree/findings.h"
 
-struct weft_declared;
 struct weft_fabric;
 struct weft_finding;
 struct weft_nic_inventory;
 struct weft_node;
 struct weft_tree;
-struct weft_tree_input;
 struct weft_tree_options;
 struct weft_tree_tier;
 
@@ -164,22 +162,6 @@ int weft_shape_distance(const struct weft_graph *graph, const bool *from, uint32
 /* Glues the switches in seeds by the hosts they share. */
 int weft_shape_glue_leaves(const struct weft_graph *graph, const bool *seeds, struct weft_union *u)
     __attribute__((warn_unused_result));
-
-/* ---- declared groups ---- */
-
-/* The tree of what a plan says of the nodes (NULL: of all names in it), which it may call by other
- * forms of their names, or by names that the inventory (or NULL) maps. Errors: -EINVAL for doubled
- * node names, -ENOMEM. */
-int weft_tree_from_said(const struct weft_declared *said,
-                        const struct weft_nic_inventory *inventory, const struct weft_node *nodes,
-                        size_t node_count, struct weft_tree **ret_tree, struct weft_error *err)
-    __attribute__((warn_unused_result));
-
-/* ---- cabling plans ---- */
-
-/* Adds what fabrics show otherwise than plans expect to the tree's findings. Errors: -ENOMEM. */
-int weft_tree_find_cabling(const struct weft_tree_input *input, struct weft_tree *tree,
-                           struct weft_error *err) __attribute__((warn_unused_result));
 
 /* ---- the result ---- */
 
