@@ -63,6 +63,9 @@ int weft_machine_read_json(const char *text, size_t len, const char *name,
 int weft_machine_read_nccl_xml(const char *text, size_t len, const char *name,
                                struct weft_machine **ret_machine, struct weft_error *err)
     __attribute__((warn_unused_result));
+int weft_machine_read_amd_smi(const char *text, size_t len, const char *name,
+                              struct weft_machine **ret_machine, struct weft_error *err)
+    __attribute__((warn_unused_result));
 int weft_machine_read_lstopo(const char *text, size_t len, const char *name,
                              struct weft_machine **ret_machine, struct weft_error *err)
     __attribute__((warn_unused_result));

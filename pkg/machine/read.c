@@ -77,6 +77,23 @@ static bool is_lstopo(struct weft_str text)
     return weft_str_eq(root_element(text), "topology");
 }
 
+/* rocm-smi --showtopo and --showtoponuma, amd-smi topology as text or JSON (a list). */
+static bool is_amd_smi(struct weft_str text)
+{
+    static const char *const marks[] = {"between two GPUs", "(Topology) Numa ", "HOPS TABLE:",
+                                        "LINK TYPE TABLE:", "WEIGHT TABLE:",    "NUMA BW TABLE:",
+                                        "COHERANCY TABLE:", "ACCESS TABLE:",    "COHERENCY TABLE:"};
+    if (text.data[0] == '[') {
+        return true;
+    }
+    for (size_t i = 0; text.data[0] != '{' && i < WEFT_ARRAY_LEN(marks); i++) {
+        if (contains(text, marks[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool is_json(struct weft_str text)
 {
     return text.data[0] == '{';
@@ -88,6 +105,7 @@ static const struct foreign {
     const char *marks[2]; /* all of them occur */
     const char *what;
 } foreigns[] = {
+    /* a key with both its quotes cannot be part of a text inside weft's own JSON */
     {{"\"dmi_data\"", "\"network_interfaces\""},
      "a hardware inventory (dmi_data, network_interfaces, …), which lists devices but not how they "
      "are wired"},
@@ -113,6 +131,9 @@ static int refuse_foreign(struct weft_str text, const char *name, struct weft_er
                             "%s: not a recorded machine: bzip2 data; unpack it first", name);
     }
     for (size_t i = 0; i < WEFT_ARRAY_LEN(foreigns); i++) {
+        if (is_json(text) != (foreigns[i].marks[0][0] == '"')) {
+            continue;
+        }
         if (contains(text, foreigns[i].marks[0]) && contains(text, foreigns[i].marks[1])) {
             return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "%s: not a recorded machine: %s",
                                 name, foreigns[i].what);
@@ -139,6 +160,7 @@ static const struct format {
 } formats[] = {
     {is_nccl, weft_machine_read_nccl_xml},
     {is_lstopo, weft_machine_read_lstopo},
+    {is_amd_smi, weft_machine_read_amd_smi},
 };
 
 int weft_machine_read(const char *text, size_t len, const char *name,

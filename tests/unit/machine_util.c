@@ -78,7 +78,8 @@ static bool check_cut(const struct weft_machine *whole, const struct weft_machin
         const struct weft_device *d = &cut->devices[i];
         const size_t at = weft_machine_find(whole, d->id);
         good = good && at != SIZE_MAX;
-        good = good && strcmp(whole->devices[at].numa_label, d->numa_label) == 0;
+        good = good && (strcmp(whole->devices[at].numa_label, d->numa_label) == 0 ||
+                        (d->numa_label[0] == '\0' && cut->warning_count > 0));
     }
     return good &&
            (cut->device_count == whole->device_count || (cut->partial && cut->warning_count > 0));

@@ -19,7 +19,8 @@ void machine_warned(const struct weft_machine *machine, const char *part);
 /* Reads the text with its first, second, … allocation failing: -ENOMEM each, at last it is read. */
 void machine_read_out_of_memory(const char *text);
 /* Every text that a file cut after any byte gives is refused with a reason, or gives only devices
- * that the whole has (by id, with its NUMA label), with partial set and a warning if any lacks. */
+ * that the whole has (by id, with its NUMA label or an unknown one), with partial set and a warning
+ * if anything lacks. */
 void machine_read_cut(const char *text);
 
 #endif

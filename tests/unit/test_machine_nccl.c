@@ -260,6 +260,11 @@ static void refusals(void)
     machine_refused("<system>\n<cpu host_hash=\"0x1\"/>\n<cpu host_hash=\"0x2\"/></system>",
                     "t:3: <cpu host_hash=\"0x2\"> is of another host than that of line 2");
     machine_refused("<system>\n</cpu>", "t:2: not well-formed XML: mismatched tag");
+    machine_refused("{\"dmi_data\":{},\"network_interfaces\":[]}",
+                    "t: not a recorded machine: a hardware inventory");
+    machine_refused("# a comment\ndevice_defaults:\n  name: x\ndevices:\n  - index: 0\n",
+                    "t: not a recorded machine: the configuration of a mock NVML");
+    machine_refused("BZh91AY", "t: not a recorded machine: bzip2 data");
     machine_refused("<!-- x -->\n<html><p/></html>", "XML with the root <html>");
 }
 
