@@ -60,7 +60,7 @@ PROGRAMS   := $(if $(PLUGIN_SRC),$(BUILD)/bin/weft-device-plugin) \
 	$(if $(CTRL_SRC),$(BUILD)/bin/weft-controller) $(if $(CTL_SRC),$(BUILD)/bin/weftctl)
 # helpers of tests and the demo: one program a file
 FAKES      := $(patsubst tests/fakes/%.c,$(BUILD)/fakes/%,$(wildcard tests/fakes/*.c)) \
-	$(BUILD)/fakes/libnvidia-ml.so.1
+	$(BUILD)/fakes/libnvidia-ml.so.1 $(BUILD)/fakes/libmtml.so
 # what belongs to fake_<name>, in tests/fakes/<name>/
 fake_parts = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/fakes/$(1)/*.c))
 BENCHES    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/bench_*.c))
@@ -154,6 +154,10 @@ $(BUILD)/fakes/libnvidia-ml.so.1: $(wildcard tests/fakes/nvml/*.[ch] pkg/machine
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -fPIC -shared -o $@ $(filter %.c,$^) -lcjson -lpthread
+$(BUILD)/fakes/libmtml.so: $(wildcard tests/fakes/mtml/*.c) pkg/machine/discover-mthreads-internal.h $(FLAGS_STAMP)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -fPIC -shared -o $@ $(filter %.c,$^) -lcjson
 $(BUILD)/fakes/%: $(BUILD)/obj/tests/fakes/%.o $(LIB)
 	$(call link,$(filter %.o,$^) $(LIB),$(UNIT_LIBS))
 $(BUILD)/bench/bench_tree: $(GEN_OBJ)

@@ -6,16 +6,14 @@
 #include <string.h>
 
 #include "pkg/base/buf.h"
+#include "pkg/machine/discover-mthreads-internal.h"
 #include "pkg/machine/discover-nvml.h"
 #include "pkg/machine/discover-sysfs.h"
 
 /* A node has one vendor's accelerators; where it has two (a GPU beside the CPU's own graphics), the
  * one that is sold as an accelerator comes first. */
 const struct weft_backend *const weft_backends[] = {
-    &weft_backend_nvml,
-    &weft_backend_amd,
-    &weft_backend_intel,
-    NULL,
+    &weft_backend_nvml, &weft_backend_amd, &weft_backend_mthreads, &weft_backend_intel, NULL,
 };
 
 static bool wanted(const struct weft_backend *backend, const struct weft_backend_options *options)
