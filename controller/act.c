@@ -112,6 +112,8 @@ static void on_labels_done(void *data, size_t written, size_t failed, bool stopp
 {
     struct weft_controller *c = data;
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
+    c->stats.labels_written += written;
+    c->stats.labels_failed += failed;
     weft_log(WEFT_LOG_INFO, "nodes labelled", WEFT_KV_I("written", written),
              WEFT_KV_I("failed", failed));
     if (c->stopping) {
@@ -280,6 +282,8 @@ static void on_apply_done(void *data, const struct weft_apply_result *result)
     struct weft_controller *c = data;
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
     log_outcome(c, result);
+    c->stats.applies[result->outcome]++;
+    c->stats.writes += result->confirmed;
     const struct weft_apply_result r = *result;
     weft_apply_free(c->apply);
     c->apply = NULL;

@@ -9,6 +9,7 @@
 
 #include "controller/debounce.h"
 #include "controller/decide.h"
+#include "controller/observe.h"
 #include "controller/view.h"
 #include "pkg/base/error.h"
 #include "pkg/source/source.h"
@@ -17,6 +18,7 @@ struct weft_apply;
 struct weft_config;
 struct weft_dirwatch;
 struct weft_events;
+struct weft_http;
 struct weft_keep;
 struct weft_kube_call;
 struct weft_kube_client;
@@ -98,6 +100,10 @@ struct weft_controller {
     bool slowed;         /* its repetition was put off once already */
     uint64_t jitter;     /* state of the random generator */
 
+    /* observe.c: what is shown of it */
+    struct weft_http *http; /* NULL: not asked for */
+    struct weft_controller_stats stats;
+
     bool done; /* the loop may end */
     int exit_status;
 };
@@ -125,6 +131,9 @@ void weft_controller_say_sources(struct weft_controller *c);
 
 /* watch.c */
 int weft_controller_start_watching(struct weft_controller *c, struct weft_error *err)
+    __attribute__((warn_unused_result));
+/* A new leader lists again by quorum read: what the leader before wrote last is in it. */
+int weft_controller_lead(struct weft_controller *c, struct weft_error *err)
     __attribute__((warn_unused_result));
 void weft_controller_stop_watching(struct weft_controller *c);
 bool weft_controller_synced(const struct weft_controller *c);

@@ -16,6 +16,7 @@
 #include "controller/options.h"
 #include "pkg/apply/apply.h"
 #include "pkg/base/log.h"
+#include "pkg/http/http.h"
 #include "pkg/kube/client.h"
 #include "pkg/kube/config.h"
 #include "pkg/kube/event.h"
@@ -124,11 +125,15 @@ static int start(struct weft_controller *c, struct weft_error *err)
     if (rc >= 0 && !c->options->once && !weft_controller_reads_only(c)) {
         rc = weft_controller_watch_files(c, err);
     }
+    if (rc >= 0) {
+        rc = weft_controller_observe(c, err);
+    }
     return rc >= 0 ? weft_controller_start_leader(c, err) : rc;
 }
 
 static void finish(struct weft_controller *c)
 {
+    weft_http_free(c->http);
     weft_apply_free(c->apply);
     weft_labels_free(c->labels);
     weft_kube_lease_free(c->lease);

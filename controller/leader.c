@@ -37,12 +37,12 @@ static void on_acquired(void *data)
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
     struct weft_error err = {0};
     c->leading = true;
+    c->stats.leads++;
     c->failing_since = 0;
     weft_timer_stop(c->deadline);
     weft_log(WEFT_LOG_INFO, "leading", WEFT_KV_S("identity", c->identity));
     weft_debounce_init(&c->debounce, c->config->debounce.quiet_ns, c->config->debounce.max_ns);
-    /* lists by quorum read: what the leader before wrote last is in it */
-    if (weft_controller_start_watching(c, &err) < 0) {
+    if (weft_controller_lead(c, &err) < 0) {
         weft_log(WEFT_LOG_ERROR, "cannot watch", WEFT_KV_S("error", err.message));
         weft_controller_stop(c, 1);
     }
@@ -60,7 +60,9 @@ static void on_lost(void *data)
     if (c->apply != NULL) {
         weft_apply_stop(c->apply);
     }
-    weft_controller_stop_watching(c);
+    if (c->options->once) {
+        weft_controller_stop_watching(c);
+    } /* else it follows, warm: the next leader knows the cluster already */
 }
 
 static void on_holder(void *data, const char *holder)
@@ -207,7 +209,9 @@ int weft_controller_start_leader(struct weft_controller *c, struct weft_error *e
     if (c->options->once) {
         weft_timer_start(c->deadline, ONCE_WAIT_NS, 0);
     }
-    return weft_kube_lease_new(c->client, &options, &c->lease, err);
+    rc = weft_kube_lease_new(c->client, &options, &c->lease, err);
+    /* a run that ends by itself waits for the Lease without load on the server */
+    return rc < 0 || c->options->once ? rc : weft_controller_start_watching(c, err);
 }
 
 bool weft_controller_reads_only(const struct weft_controller *c)

@@ -11,6 +11,7 @@
 #include "controller/labels.h"
 #include "pkg/base/clock.h"
 #include "pkg/base/str.h"
+#include "pkg/http/http.h"
 #include "pkg/hypernode/hypernode.h"
 
 const char weft_options_usage[] =
@@ -30,6 +31,7 @@ const char weft_options_usage[] =
     "  --instance NAME      marks the HyperNodes of this controller (default weft)\n"
     "  --label-prefix P/    of labels and annotations (default weft.dev/)\n"
     "  --label-rate N       Nodes labelled a second, at most (default 20)\n"
+    "  --listen ADDR:PORT   /metrics, /livez and /readyz; not with --once, --dry-run, --output\n"
     "  --log-format F       logfmt or json      --log-level L   debug, info, warn, error\n"
     "  --version  --help\n"
     "\n"
@@ -45,6 +47,7 @@ enum flag {
     FLAG_OUTPUT,
     FLAG_AGAINST,
     FLAG_NODES,
+    FLAG_LISTEN,
     FLAG_NAMESPACE,
     FLAG_LEASE,
     FLAG_INSTANCE,
@@ -67,6 +70,7 @@ static const struct option long_options[] = {
     {"output", required_argument, NULL, FLAG_OUTPUT},
     {"against", required_argument, NULL, FLAG_AGAINST},
     {"nodes", required_argument, NULL, FLAG_NODES},
+    {"listen", required_argument, NULL, FLAG_LISTEN},
     {"namespace", required_argument, NULL, FLAG_NAMESPACE},
     {"lease", required_argument, NULL, FLAG_LEASE},
     {"instance", required_argument, NULL, FLAG_INSTANCE},
@@ -90,7 +94,7 @@ static const char **text_slot(struct weft_options *o, int flag)
         {FLAG_CONFIG, &o->config}, {FLAG_KUBECONFIG, &o->kubeconfig}, {FLAG_CONTEXT, &o->context},
         {FLAG_OUTPUT, &o->output}, {FLAG_AGAINST, &o->against},       {FLAG_NODES, &o->nodes},
         {FLAG_NAMESPACE, &o->ns},  {FLAG_LEASE, &o->lease},           {FLAG_INSTANCE, &o->instance},
-        {FLAG_PREFIX, &o->prefix},
+        {FLAG_PREFIX, &o->prefix}, {FLAG_LISTEN, &o->listen},
     };
     for (size_t i = 0; i < WEFT_ARRAY_LEN(slots); i++) {
         if (slots[i].flag == flag) {
@@ -240,6 +244,9 @@ static const char *check_output(const struct weft_options *o)
     if (o->nodes != NULL && o->kubeconfig != NULL) {
         return "--nodes and --kubeconfig exclude each other";
     }
+    if (o->listen != NULL && (o->once || o->dry_run || o->output != NULL)) {
+        return "--listen is for a controller that stays: not with --once, --dry-run or --output";
+    }
     if (o->dry_run && o->output != NULL) {
         return "--dry-run writes nothing and --output writes files: give one of them";
     }
@@ -264,6 +271,9 @@ static int check(const struct weft_options *o, struct weft_error *err)
         wrong = "--namespace must be a DNS label";
     } else if (!weft_dns_subdomain_valid(o->lease)) {
         wrong = "--lease must be a DNS subdomain";
+    }
+    if (wrong == NULL && o->listen != NULL && weft_http_check_listen(o->listen, err) < 0) {
+        return weft_err_wrap(err, -EINVAL, "--listen");
     }
     return wrong != NULL ? weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "%s", wrong) : 0;
 }

@@ -20,6 +20,7 @@ struct weft_options {
     const char *prefix;   /* of labels and annotations, ends in "/" */
     const char *output;   /* folder; NULL: write to the API server */
     const char *against;  /* folder with the state before */
+    const char *listen;   /* address of metrics and probes; NULL: none */
     const char *nodes;    /* file with the Nodes instead of the API server's; with output only */
     bool once;
     bool dry_run;

@@ -174,11 +174,14 @@ static int decide(struct weft_controller *c, struct weft_error *err)
 static void run_pass(struct weft_controller *c)
 {
     struct weft_error err = {0};
+    const int64_t start = weft_controller_now();
     weft_debounce_clear(&c->debounce);
+    c->stats.passes++;
     c->keep_due = INT64_MAX;
     c->not_before = 0;
     (void)weft_sources_refresh(c->sources);
     if (decide(c, &err) < 0) {
+        c->stats.passes_failed++;
         weft_log(WEFT_LOG_ERROR, "pass failed", WEFT_KV_S("error", err.message));
         weft_controller_say(c, true, "PassFailed", "KeepState", err.message);
         if (c->options->once || weft_controller_reads_only(c)) {
@@ -189,6 +192,8 @@ static void run_pass(struct weft_controller *c)
         return;
     }
     c->keep_due = c->decision.keep.due;
+    c->stats.last_pass = weft_clock_realtime(weft_clock_system());
+    weft_histogram_add(&c->stats.pass_time, weft_controller_now() - start);
     weft_controller_report(c);
     weft_controller_act(c);
 }

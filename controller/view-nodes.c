@@ -193,13 +193,19 @@ static int add_entry(struct weft_view_nodes *nodes, struct weft_node *node, uint
     return 0;
 }
 
+static void set_gone(struct weft_view_nodes *nodes, struct weft_view_node *entry, bool gone)
+{
+    nodes->gone_count += gone && !entry->gone ? 1 : 0;
+    nodes->gone_count -= !gone && entry->gone ? 1 : 0;
+    entry->gone = gone;
+}
+
 static void replace_entry(struct weft_view_node *entry, struct weft_node *node, uint64_t version)
 {
     if (entry->gone || strcmp(entry->node.uid, node->uid) != 0) {
         entry->fresh = true;
         entry->source = SIZE_MAX;
     }
-    entry->gone = false;
     entry->version = version;
     weft_node_done(&entry->node);
     entry->node = *node;
@@ -237,6 +243,7 @@ int weft_view_nodes_put(struct weft_view_nodes *nodes, const struct weft_kube_me
         !entry->gone && strcmp(entry->node.uid, node.uid) == 0 && same_labels(&entry->node, &node);
     *ret_change = same ? WEFT_VIEW_SAME : WEFT_VIEW_OTHER;
     replace_entry(entry, &node, version);
+    set_gone(nodes, entry, false);
     return 0;
 }
 
@@ -248,7 +255,7 @@ void weft_view_nodes_gone(struct weft_view_nodes *nodes, const char *name, const
     }
     struct weft_view_node *entry = &nodes->items[at];
     if (uid[0] == '\0' || strcmp(entry->node.uid, uid) == 0) {
-        entry->gone = true;
+        set_gone(nodes, entry, true);
     }
 }
 
@@ -263,7 +270,7 @@ bool weft_view_nodes_listed(struct weft_view_nodes *nodes)
     for (size_t i = 0; i < nodes->count; i++) {
         struct weft_view_node *entry = &nodes->items[i];
         if (!entry->gone && entry->seen != nodes->list) {
-            entry->gone = true;
+            set_gone(nodes, entry, true);
             any = true;
         }
     }
@@ -298,6 +305,16 @@ void weft_view_nodes_forget(struct weft_view_nodes *nodes)
             *entry = *last;
         }
         nodes->count--;
+        nodes->gone_count--;
+    }
+}
+
+void weft_view_nodes_start_over(struct weft_view_nodes *nodes)
+{
+    weft_view_nodes_forget(nodes);
+    for (size_t i = 0; i < nodes->count; i++) {
+        nodes->items[i].fresh = false;
+        nodes->items[i].source = SIZE_MAX;
     }
 }
 

@@ -41,6 +41,7 @@ struct weft_view_nodes {
     struct weft_view_node *items;
     size_t count;
     size_t cap;
+    size_t gone_count;      /* entries that are gone */
     struct weft_map *index; /* name → item */
     char **keys;            /* label keys that matter */
     size_t key_count;
@@ -67,6 +68,9 @@ void weft_view_nodes_gone(struct weft_view_nodes *nodes, const char *name, const
 struct weft_view_node *weft_view_nodes_get(const struct weft_view_nodes *nodes, const char *name);
 /* Drops the entries of deleted Nodes: no HyperNode lists them any more. */
 void weft_view_nodes_forget(struct weft_view_nodes *nodes);
+/* For a new leader: what it saw while another one led says nothing about places, as that one acted
+ * on it. Every Node that exists is one of old, known to no source yet. */
+void weft_view_nodes_start_over(struct weft_view_nodes *nodes);
 /* All Nodes that exist, as shallow copies for discovery; the caller frees the array only. */
 int weft_view_nodes_array(const struct weft_view_nodes *nodes, struct weft_node **ret_array,
                           size_t *ret_count) __attribute__((warn_unused_result));

@@ -12,6 +12,8 @@
 #include "pkg/kube/client.h"
 #include "pkg/kube/reflector.h"
 
+enum { FOLLOWER_GONE_MAX = 1024 };
+
 static void no_memory(const char *what)
 {
     weft_log(WEFT_LOG_ERROR, "out of memory", WEFT_KV_S("for", what));
@@ -45,6 +47,9 @@ static void nodes_on_object(void *data, enum weft_kube_change change,
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
     if (change == WEFT_KUBE_DELETED) {
         weft_view_nodes_gone(&c->nodes, object->meta.name, object->meta.uid);
+        if (!c->leading && c->nodes.gone_count > FOLLOWER_GONE_MAX) {
+            weft_view_nodes_forget(&c->nodes); /* no pass of ours will */
+        }
         weft_controller_changed(c, false);
         return;
     }
@@ -165,9 +170,12 @@ static void crd_missing(struct weft_controller *c, int64_t retry_ns)
     c->crd_missing = true;
     c->hypernodes_synced = false;
     weft_view_hypernodes_clear(&c->hypernodes);
-    weft_controller_say(c, true, "HyperNodesNotServed", "WriteHyperNodes",
-                        "The API server does not know hypernodes.topology.volcano.sh: is Volcano "
-                        "installed? Node labels are written; it is looked for again every minute.");
+    if (c->leading || weft_controller_reads_only(c)) { /* of two controllers one says it */
+        weft_controller_say(
+            c, true, "HyperNodesNotServed", "WriteHyperNodes",
+            "The API server does not know hypernodes.topology.volcano.sh: is Volcano "
+            "installed? Node labels are written; it is looked for again every minute.");
+    }
     if (news) {
         weft_log(WEFT_LOG_WARN, "HyperNodes are not served", WEFT_KV_S("want", "Volcano's CRD"),
                  WEFT_KV_I("retry_ms", retry_ns / 1000000));
@@ -229,6 +237,20 @@ int weft_controller_start_watching(struct weft_controller *c, struct weft_error 
         rc = start(c, &weft_kube_hypernodes, &hypernodes, &c->hypernode_reflector, err);
     }
     return rc;
+}
+
+int weft_controller_lead(struct weft_controller *c, struct weft_error *err)
+{
+    if (c->node_reflector == NULL || c->hypernode_reflector == NULL) {
+        return weft_controller_start_watching(c, err);
+    }
+    c->nodes_synced = false;
+    c->hypernodes_synced = false;
+    c->crd_missing = false;
+    weft_view_nodes_start_over(&c->nodes);
+    weft_kube_reflector_relist(c->node_reflector);
+    weft_kube_reflector_relist(c->hypernode_reflector);
+    return 0;
 }
 
 void weft_controller_stop_watching(struct weft_controller *c)

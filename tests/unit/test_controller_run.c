@@ -4,13 +4,16 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "pkg/base/file.h"
 #include "pkg/base/mem.h"
+#include "pkg/base/str.h"
 #include "tests/unit/proc.h"
 #include "tests/unit/unit.h"
 
@@ -133,6 +136,56 @@ static void a_ca_file_without_certificate_is_named(void)
     (void)close(b.listener);
 }
 
+/* One request to a page of the controller's; ret holds the whole answer. */
+static void get(uint64_t port, const char *path, char *ret, size_t size)
+{
+    const struct sockaddr_in to = {.sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)port),
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const struct timeval limit = {.tv_sec = 5};
+    char request[256];
+    size_t len = 0;
+    weft_autoclose int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    (void)snprintf(request, sizeof(request),
+                   "GET %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", path);
+    CHECK_INT(connect(fd, (const struct sockaddr *)&to, sizeof(to)), 0);
+    CHECK_INT(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+    for (ssize_t n = 1; n > 0 && len + 1 < size; len += n > 0 ? (size_t)n : 0) {
+        n = recv(fd, ret + len, size - len - 1, 0);
+    }
+    ret[len] = '\0';
+}
+
+/* An API server that takes connections and never answers: alive, not ready, and no leader. */
+static void pages_tell_a_controller_that_waits(void)
+{
+    struct bench b;
+    struct proc p;
+    up(&b);
+    put_kubeconfig(&b, "http", "");
+    if (BEGIN(&p, "--config", b.config, "--kubeconfig", b.kubeconfig, "--listen", "127.0.0.1:0")) {
+        static char page[1 << 17];
+        const char *line = proc_expect(&p, "event=listening");
+        const char *at = line != NULL ? strstr(line, " port=") : NULL;
+        uint64_t port = 0;
+        CHECK(at != NULL &&
+              weft_parse_u64(weft_str_trim(weft_str(at + 6)), UINT16_MAX, &port) == 0);
+        get(port, "/livez", page, sizeof(page));
+        CHECK_CONTAINS(page, "HTTP/1.1 200 ");
+        get(port, "/readyz", page, sizeof(page));
+        CHECK_CONTAINS(page, "HTTP/1.1 503 ");
+        CHECK_CONTAINS(page, "waiting for the list of Nodes");
+        get(port, "/metrics", page, sizeof(page));
+        CHECK_CONTAINS(page, "\nweft_leader 0\n");
+        CHECK_CONTAINS(page, "\nweft_synced 0\n");
+        CHECK_CONTAINS(page, "\nweft_passes_total 0\n");
+        CHECK_CONTAINS(page, "\nweft_build_info{version=\"" WEFT_VERSION "\"} 1\n");
+    }
+    CHECK_INT(proc_end(&p, SIGTERM, 10000), 0);
+    (void)close(b.listener);
+}
+
 static void wrong_use_is_no_failure(void)
 {
     struct bench b;
@@ -152,4 +205,5 @@ static void wrong_use_is_no_failure(void)
 
 WEFT_SUITE(controller_run, {"a denial ends --once and is told", a_denial_ends_once_and_is_told},
            {"a CA file without certificate is named", a_ca_file_without_certificate_is_named},
+           {"pages tell a controller that waits", pages_tell_a_controller_that_waits},
            {"wrong use is no failure", wrong_use_is_no_failure})

@@ -113,6 +113,10 @@ static void test_names(void)
         {{"-xy"}, "-x: unknown option"},
         {{"--once=yes"}, "--once takes no value"},
         {{"--config=c", "--config=d"}, "--config may be given 1 time"},
+        {{"--config=c", "--listen=9421"},
+         "--listen: \"9421\" is no address to listen on like 0.0.0.0:9400, [::1]:9400 or :9400"},
+        {{"--config=c", "--listen=:9421", "--once"},
+         "--listen is for a controller that stays: not with --once, --dry-run or --output"},
         {{"--once", "--config=c", "--once"}, "--once may be given 1 time"},
     };
     struct weft_options o;

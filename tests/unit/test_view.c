@@ -65,6 +65,32 @@ static void test_node_reborn(void)
     weft_view_nodes_done(&nodes);
 }
 
+/* While another controller leads, Nodes come and go; what was seen of that is no news to a new
+ * leader. The deleted ones are counted, so that a follower can drop them. */
+static void test_node_follower(void)
+{
+    struct weft_view_nodes nodes;
+    CHECK_INT(weft_view_nodes_init(&nodes, "weft.dev/"), 0);
+    (void)put_node(&nodes, "n0", "u0", "10", "weft.dev/x", "a");
+    (void)put_node(&nodes, "n1", "u1", "11", "weft.dev/x", "a");
+    (void)put_node(&nodes, "n2", "u2", "12", "weft.dev/x", "a");
+    CHECK_INT(nodes.gone_count, 0);
+    weft_view_nodes_gone(&nodes, "n0", "u0");
+    weft_view_nodes_gone(&nodes, "n0", "u0");
+    weft_view_nodes_gone(&nodes, "n1", "u1");
+    CHECK_INT(nodes.gone_count, 2);
+    (void)put_node(&nodes, "n1", "u9", "13", "weft.dev/x", "a");
+    CHECK_INT(nodes.gone_count, 1);
+    CHECK(weft_view_nodes_get(&nodes, "n1")->fresh);
+    weft_view_nodes_get(&nodes, "n2")->source = 1;
+    weft_view_nodes_start_over(&nodes);
+    CHECK_INT(nodes.count, 2);
+    CHECK_INT(nodes.gone_count, 0);
+    CHECK(!weft_view_nodes_get(&nodes, "n1")->fresh);
+    CHECK(weft_view_nodes_get(&nodes, "n2")->source == SIZE_MAX);
+    weft_view_nodes_done(&nodes);
+}
+
 static void test_node_list(void)
 {
     struct weft_view_nodes nodes;
@@ -160,5 +186,6 @@ static void test_opaque_versions(void)
 }
 
 WEFT_SUITE(view, {"node news", test_node_news}, {"node reborn", test_node_reborn},
+           {"a follower keeps no memory of places", test_node_follower},
            {"node list", test_node_list}, {"hypernode news", test_hypernode_news},
            {"hypernode list", test_hypernode_list}, {"opaque versions", test_opaque_versions})
