@@ -32,7 +32,8 @@ int weft_parse_aws_topology(const char *text, size_t len, const char *source,
  * it inside) about the node options->host (WEFT_NAMES_HOSTS); or, without options->host, a list of
  * compute hosts (the answer of ListComputeHosts, also in `oci` form with "data" and hyphens) whose
  * nodes are instance OCIDs (WEFT_NAMES_INSTANCES). Levels: local block, network block, HPC island.
- * Errors as above. */
+ * A host whose answer has none of them (a shape without RDMA) gives an empty, partial set, so that
+ * it does not stop the others. Errors as above. */
 int weft_parse_oci(const char *text, size_t len, const char *source,
                    const struct weft_cloud_options *options, struct weft_declared **ret_declared,
                    struct weft_error *err) __attribute__((warn_unused_result));

@@ -29,6 +29,21 @@ void weft_named_done(struct weft_named *named)
     *named = (struct weft_named){0};
 }
 
+/* Of several ways to write a name the smallest, so that the order of the text decides nothing. */
+static int prefer_name(struct weft_named_device *device, const char *name)
+{
+    if (strcmp(device->name, name) <= 0) {
+        return 0;
+    }
+    char *copy = weft_strdup(name);
+    if (copy == NULL) {
+        return -ENOMEM;
+    }
+    weft_free(device->name);
+    device->name = copy;
+    return 0;
+}
+
 int weft_named_device(struct weft_named *named, bool is_switch, const char *identity,
                       const char *name, unsigned line, size_t *ret_device)
 {
@@ -40,7 +55,7 @@ int weft_named_device(struct weft_named *named, bool is_switch, const char *iden
         return -ENOMEM;
     }
     if (weft_map_get(named->ids, key, ret_device)) {
-        return 0;
+        return prefer_name(&named->devices[*ret_device], name);
     }
     void *devices = named->devices;
     int rc = weft_array_reserve(&devices, &named->device_cap, named->device_count + 1,

@@ -147,7 +147,7 @@ int weft_parse_oci(const char *text, size_t len, const char *source,
     if (rc == 0) {
         rc = host != NULL ? read_host(&rows, root, host, err) : read_list(&rows, root, err);
     }
-    if (rc == 0 && rows.count == 0) {
+    if (rc == 0 && rows.count == 0 && host == NULL) {
         rc = weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
                           "%s: no host with a local block, network block or island", source);
     }

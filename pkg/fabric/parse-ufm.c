@@ -318,6 +318,7 @@ int weft_ufm_guess(const char *text, size_t len, const char *file,
                                  "virtual_port_guid");
 }
 
+/* NOLINTNEXTLINE(readability-function-size): seven parameters: a text, its name, what it is */
 int weft_ufm_add(struct weft_ufm *ufm, enum weft_ufm_resource resource, const char *text,
                  size_t len, const char *file, size_t *ret_rows, struct weft_error *err)
 {

@@ -99,6 +99,20 @@ static const char *without_port(const struct weft_ufm_fact *fact, char *buf, siz
     return buf;
 }
 
+static void set_kind(struct weft_ufm_device *d, enum weft_ufm_kind kind)
+{
+    if (kind != WEFT_UFM_UNKNOWN && (d->kind == WEFT_UFM_UNKNOWN || kind < d->kind)) {
+        d->kind = kind;
+    }
+}
+
+static void set_port(struct weft_ufm_device *d, uint16_t port)
+{
+    if (port != 0) {
+        d->port = d->port == 0 || d->port == port ? port : UINT16_MAX;
+    }
+}
+
 int weft_ufm_tell(struct weft_ufm *ufm, const struct weft_ufm_fact *fact)
 {
     char name[WEFT_FABRIC_DESC_MAX];
@@ -108,20 +122,13 @@ int weft_ufm_tell(struct weft_ufm *ufm, const struct weft_ufm_fact *fact)
         return rc;
     }
     struct weft_ufm_device *d = &ufm->devices[index];
-    enum weft_ufm_kind kind = fact->kind;
-    const char *of_switch = kind == WEFT_UFM_HOST ? NULL : without_port(fact, name, sizeof(name));
-    if (of_switch != NULL && kind == WEFT_UFM_UNKNOWN) {
-        kind = WEFT_UFM_SWITCH;
-    }
-    if (kind != WEFT_UFM_UNKNOWN && (d->kind == WEFT_UFM_UNKNOWN || kind < d->kind)) {
-        d->kind = kind;
-    }
+    const char *of_switch =
+        fact->kind == WEFT_UFM_HOST ? NULL : without_port(fact, name, sizeof(name));
+    set_kind(d, of_switch != NULL && fact->kind == WEFT_UFM_UNKNOWN ? WEFT_UFM_SWITCH : fact->kind);
+    set_port(d, fact->port);
     d->system = fact->system != 0 ? fact->system : d->system;
     d->gone = d->gone || fact->gone;
     d->line = d->line == 0 ? fact->line : d->line;
-    if (fact->port != 0) {
-        d->port = d->port == 0 || d->port == fact->port ? fact->port : UINT16_MAX;
-    }
     rc = prefer(&d->desc, of_switch != NULL ? of_switch : fact->desc);
     return rc == 0 ? prefer(&d->name, fact->name) : rc;
 }
