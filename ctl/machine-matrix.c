@@ -109,7 +109,7 @@ void weft_view_put_matrices(const struct weft_view *v, const struct weft_view_st
         (void)weft_buf_puts(buf, v->most_bandwidth > 0
                                      ? "\nGPU to GPU: GB/s one way over direct links, and the "
                                        "PCIe path beside them\n"
-                                     : "\nGPU to GPU: the PCIe path; no direct links\n");
+                                     : "\nGPU to GPU: the PCIe path; no direct links are known\n");
         put_matrix(&x);
     }
     if (v->machine->device_count > 0 && v->machine->nic_count > 0) {

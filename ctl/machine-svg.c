@@ -299,7 +299,7 @@ static void put_legend(struct svg *s, int y)
         x += CELL;
     }
     put_text(s, x, y, "where",
-             s->rate_count > 0 ? "direct links, one way" : "no direct links: all over PCIe");
+             s->rate_count > 0 ? "direct links, one way" : "no direct links are known");
 }
 
 static int link_space(const struct weft_view *v)

@@ -260,14 +260,36 @@ static void put_groups(const struct weft_view *v, bool *members, struct weft_buf
 
 /* ---- what to look at ---- */
 
+/* A sentence in lines of at most width columns, those after the first further in. */
+static void put_wrapped(const char *text, size_t width, struct weft_buf *buf)
+{
+    size_t indent = 2;
+    while (*text != '\0') {
+        const size_t room = width > indent ? width - indent : 1;
+        size_t len = strlen(text);
+        if (len > room) {
+            len = room;
+            while (len > 0 && text[len] != ' ') {
+                len--;
+            }
+            len = len > 0 ? len : room; /* a word that is longer than a line */
+        }
+        (void)weft_buf_printf(buf, "%*s%.*s\n", (int)indent, "", (int)len, text);
+        text += len;
+        text += strspn(text, " ");
+        indent = 4;
+    }
+}
+
 static void put_finding(const struct weft_view_style *style, struct weft_buf *buf,
                         const char *prefix, const char *text)
 {
     char line[640];
     (void)snprintf(line, sizeof(line), "%s%s", prefix, text);
     weft_view_clean(line);
-    (void)weft_buf_printf(buf, "  %s%s%s\n", style->color ? "\x1b[33m" : "", line,
-                          style->color ? "\x1b[0m" : "");
+    (void)weft_buf_puts(buf, style->color ? "\x1b[33m" : "");
+    put_wrapped(line, style->width, buf);
+    (void)weft_buf_puts(buf, style->color ? "\x1b[0m" : "");
 }
 
 static void put_row_findings(const struct weft_view *v, size_t row,
