@@ -105,7 +105,6 @@ void weft_nvml_ask_links(struct weft_nvml *nvml, struct weft_nvml_gpu *gpu)
         gpu->links[link] =
             (struct weft_nvml_link){.active = state == 1, .type = -1, .to = WEFT_NVML_LINK_NOWHERE};
         if (state == 1) {
-            ask_version(nvml, gpu, link);
             ask_remote(nvml, gpu, link);
             typeless = typeless || gpu->links[link].type < 0;
             up = true;
@@ -117,6 +116,31 @@ void weft_nvml_ask_links(struct weft_nvml *nvml, struct weft_nvml_gpu *gpu)
     if (typeless) {
         const uint64_t count = weft_nvml_field(nvml, gpu->handle, WEFT_NVML_FIELD_SWITCH_LINKS);
         gpu->switch_links = count <= WEFT_NVML_LINKS_MAX ? count : 0;
+    }
+}
+
+static bool all_rates_known(const struct weft_nvml *nvml)
+{
+    for (size_t i = 0; i < nvml->gpu_count; i++) {
+        for (int l = 0; l < nvml->gpus[i].link_count; l++) {
+            if (nvml->gpus[i].links[l].active && nvml->gpus[i].links[l].rate_mbps == 0) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Only a machine whose field values do not tell all rates needs to know. */
+static void ask_versions(struct weft_nvml *nvml)
+{
+    for (size_t i = 0; !all_rates_known(nvml) && i < nvml->gpu_count; i++) {
+        struct weft_nvml_gpu *gpu = &nvml->gpus[i];
+        for (int l = 0; gpu->trouble == 0 && l < gpu->link_count; l++) {
+            if (gpu->links[l].active) {
+                ask_version(nvml, gpu, l);
+            }
+        }
     }
 }
 
@@ -147,6 +171,7 @@ static int aim(const struct weft_nvml *nvml, const struct weft_nvml_gpu *gpu,
 
 void weft_nvml_aim_links(struct weft_nvml *nvml)
 {
+    ask_versions(nvml);
     for (size_t i = 0; i < nvml->gpu_count; i++) {
         struct weft_nvml_gpu *gpu = &nvml->gpus[i];
         for (int l = 0; l < gpu->link_count; l++) {
@@ -197,9 +222,9 @@ static void ask_pair(struct weft_nvml *nvml, size_t i, size_t j)
     if (a->handle == NULL || b->handle == NULL || a->trouble != 0 || b->trouble != 0) {
         return;
     }
-    if (WEFT_NVML_CALL(nvml, DeviceGetTopologyCommonAncestor, a->handle, b->handle, &answer) ==
-        WEFT_NVML_OK) {
-        nvml->distance[at] = (uint8_t)distance_of(answer);
+    if (i < j && WEFT_NVML_CALL(nvml, DeviceGetTopologyCommonAncestor, a->handle, b->handle,
+                                &answer) == WEFT_NVML_OK) {
+        nvml->distance[at] = nvml->distance[j * nvml->gpu_count + i] = (uint8_t)distance_of(answer);
     }
     if (may_reach(a, j) && may_reach(b, i) &&
         WEFT_NVML_CALL(nvml, DeviceGetP2PStatus, a->handle, b->handle, WEFT_NVML_P2P_READ,
@@ -235,12 +260,12 @@ static uint32_t rate_of_version(uint32_t version)
 
 static enum origin find_origin(const struct weft_nvml *nvml)
 {
-    bool fields = true, versions = true;
+    const bool fields = all_rates_known(nvml);
+    bool versions = true;
     for (size_t i = 0; i < nvml->gpu_count; i++) {
         const struct weft_nvml_gpu *gpu = &nvml->gpus[i];
         for (int l = 0; l < gpu->link_count; l++) {
             const struct weft_nvml_link *link = &gpu->links[l];
-            fields = fields && (!link->active || link->rate_mbps > 0);
             versions = versions && (!link->active || rate_of_version(link->version) > 0);
         }
     }

@@ -2,7 +2,9 @@
 /* What the device plugin costs a node, seen from outside: this program is its kubelet. Lines of
  * "name value unit": exec → Register (median of 20 starts), resident memory, threads, voluntary
  * switches a second over WEFT_BENCH_SECONDS (60) with ListAndWatch held, and how long a preferred
- * allocation and an Allocate take over the socket. */
+ * allocation and an Allocate take over the socket. Twice: "plugin_…" with a recorded machine,
+ * "plugin_nvml_…" where it asks the driver (the tests' mock of NVIDIA's library, 8 GPUs; the mock's
+ * own memory counts too). */
 #include <dirent.h>
 #include <ftw.h>
 #include <signal.h>
@@ -10,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,17 +29,19 @@
 enum { STARTS = 20, CALLS = 500, IDS_MAX = 64 };
 
 #define MACHINE "tests/fixtures/machine/hgx-h100-8.json"
+#define MOCK_MACHINE "tests/fixtures/nvml/hgx-h100-8.json"
 #define LIMIT_NS (20 * WEFT_NS_PER_S)
 
 extern char **environ;
 
 struct bench {
+    bool nvml; /* asks the driver */
     struct weft_loop *loop;
     struct weft_rpc *rpc;
     struct weft_rpc_server *server;
     struct weft_rpc_channel *plugin;
     struct weft_rpc_request *stream;
-    char dir[64], endpoint[300];
+    char dir[64], host[64], endpoint[300];
     pid_t pid;
     int64_t started_ns, register_ns;
     bool registered, listed, answered;
@@ -103,7 +108,11 @@ static void start_plugin(struct bench *b)
                    build != NULL ? build : "build");
     char name[] = "weft-device-plugin", machine[] = "--machine", file[] = MACHINE;
     char plugin_dir[] = "--plugin-dir", level[] = "--log-level", error[] = "error";
-    char *const argv[] = {name, machine, file, plugin_dir, b->dir, level, error, NULL};
+    char host_root[] = "--host-root", vendor[] = "--vendor", nvidia[] = "nvidia";
+    char *const recorded[] = {name, machine, file, plugin_dir, b->dir, level, error, NULL};
+    char *const asked[] = {name,       host_root, b->host, vendor, nvidia,
+                           plugin_dir, b->dir,    level,   error,  NULL};
+    char *const *argv = b->nvml ? asked : recorded;
     b->registered = false;
     b->started_ns = now_ns();
     if (posix_spawn(&b->pid, program, NULL, NULL, argv, environ) != 0) {
@@ -167,6 +176,15 @@ static int compare_times(const void *a, const void *b)
 {
     const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
+}
+
+static void show(const struct bench *b, const char *what, double value, const char *unit)
+{
+    (void)printf("plugin_%s%s %.*f %s\n", b->nvml ? "nvml_" : "", what,
+                 strcmp(unit, "threads") == 0 ? 0
+                 : strcmp(unit, "/s") == 0    ? 3
+                                              : 2,
+                 value, unit);
 }
 
 static void time_calls(struct bench *b, const char *name, const char *method,
@@ -235,13 +253,13 @@ static void measure_idle(struct bench *b)
     const int64_t after = over_threads(b, "voluntary_ctxt_switches:", &threads);
     char path[64];
     (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)b->pid);
-    (void)printf("plugin_rss %.2f MB\n", (double)field_of(path, "VmRSS:") / 1024);
-    (void)printf("plugin_rss_anonymous %.2f MB\n", (double)field_of(path, "RssAnon:") / 1024);
+    show(b, "rss", (double)field_of(path, "VmRSS:") / 1024, "MB");
+    show(b, "rss_anonymous", (double)field_of(path, "RssAnon:") / 1024, "MB");
     (void)snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)b->pid);
-    (void)printf("plugin_smaps_rss %.2f MB\n", (double)field_of(path, "Rss:") / 1024);
-    (void)printf("plugin_threads %d threads\n", threads);
+    show(b, "smaps_rss", (double)field_of(path, "Rss:") / 1024, "MB");
+    show(b, "threads", threads, "threads");
     if (seconds > 0) {
-        (void)printf("plugin_switches %.3f /s\n", (double)(after - before) / (double)seconds);
+        show(b, "switches", (double)(after - before) / (double)seconds, "/s");
     }
 }
 
@@ -254,11 +272,36 @@ static void measure_starts(struct bench *b)
         stop_plugin(b);
     }
     qsort(ns, STARTS, sizeof(ns[0]), compare_times);
-    (void)printf("plugin_exec_register %.2f ms\n", (double)ns[STARTS / 2] / 1e6);
-    (void)printf("plugin_exec_register_max %.2f ms\n", (double)ns[STARTS - 1] / 1e6);
+    show(b, "exec_register", (double)ns[STARTS / 2] / 1e6, "ms");
+    show(b, "exec_register_max", (double)ns[STARTS - 1] / 1e6, "ms");
 }
 
 /* ---- life ---- */
+
+/* The host of a node with GPUs, as far as the driver's library needs it: device nodes. The sysfs of
+ * the mock's GPUs is missing, so a real node's 8 look-ups there come on top. */
+static void make_host(struct bench *b)
+{
+    char path[128];
+    (void)snprintf(b->host, sizeof(b->host), "/tmp/weft-bench-XXXXXX");
+    (void)snprintf(path, sizeof(path), "%s/dev", mkdtemp(b->host) != NULL ? b->host : "");
+    if (mkdir(path, 0700) < 0) {
+        fail("no host");
+    }
+    static const char *const nodes[] = {"nvidiactl", "nvidia-uvm", "nvidia0", "nvidia1", "nvidia2",
+                                        "nvidia3",   "nvidia4",    "nvidia5", "nvidia6", "nvidia7"};
+    for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+        (void)snprintf(path, sizeof(path), "%s/dev/%s", b->host, nodes[i]);
+        if (weft_file_replace(path, "", 0, 0600, NULL) < 0) {
+            fail("no device node");
+        }
+    }
+    const char *build = getenv("WEFT_BUILD");
+    (void)snprintf(path, sizeof(path), "%s/fakes", build != NULL ? build : "build");
+    if (setenv("LD_LIBRARY_PATH", path, 1) < 0 || setenv("WEFT_MOCK_NVML", MOCK_MACHINE, 1) < 0) {
+        fail("no environment");
+    }
+}
 
 static void up(struct bench *b)
 {
@@ -293,6 +336,9 @@ static void down(struct bench *b)
     weft_rpc_free(b->rpc);
     weft_loop_free(b->loop);
     (void)nftw(b->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    if (b->nvml) {
+        (void)nftw(b->host, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    }
 }
 
 static void watch(struct bench *b)
@@ -311,10 +357,9 @@ static void watch(struct bench *b)
     wait_for(b, &b->listed, "no device list");
 }
 
-int main(void)
+static void measure_recorded(void)
 {
     struct bench b = {0};
-    (void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     weft_auto(weft_machine_free) struct weft_machine *machine = NULL;
     struct weft_error err = {0};
     if (weft_machine_load(MACHINE, &machine, &err) < 0) {
@@ -330,5 +375,24 @@ int main(void)
     measure_idle(&b);
     stop_plugin(&b);
     down(&b);
+}
+
+static void measure_asked(void)
+{
+    struct bench b = {.nvml = true};
+    make_host(&b);
+    up(&b);
+    measure_starts(&b);
+    watch(&b);
+    measure_idle(&b);
+    stop_plugin(&b);
+    down(&b);
+}
+
+int main(void)
+{
+    (void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    measure_recorded();
+    measure_asked();
     return 0;
 }

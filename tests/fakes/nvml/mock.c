@@ -43,26 +43,31 @@ static char *read_whole(int fd, size_t size)
     return text;
 }
 
+static bool changed(const struct stat *st)
+{
+    return st->st_ino != seen.st_ino || st->st_size != seen.st_size ||
+           st->st_mtim.tv_sec != seen.st_mtim.tv_sec || st->st_mtim.tv_nsec != seen.st_mtim.tv_nsec;
+}
+
 static void reload(void)
 {
     struct stat st;
+    if (stat(file(), &st) < 0 || !changed(&st)) {
+        return;
+    }
     const int fd = open(file(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return;
     }
-    if (fstat(fd, &st) == 0 &&
-        (st.st_ino != seen.st_ino || st.st_size != seen.st_size ||
-         st.st_mtim.tv_sec != seen.st_mtim.tv_sec || st.st_mtim.tv_nsec != seen.st_mtim.tv_nsec)) {
-        char *text = read_whole(fd, (size_t)st.st_size);
-        cJSON *fresh = text != NULL ? cJSON_Parse(text) : NULL;
-        free(text);
-        if (fresh != NULL) {
-            cJSON_Delete(root);
-            root = fresh;
-            seen = st;
-        }
-    }
+    char *text = fstat(fd, &st) == 0 ? read_whole(fd, (size_t)st.st_size) : NULL;
+    cJSON *fresh = text != NULL ? cJSON_Parse(text) : NULL;
+    free(text);
     (void)close(fd);
+    if (fresh != NULL) {
+        cJSON_Delete(root);
+        root = fresh;
+        seen = st;
+    }
 }
 
 /* Memory that is held at the end of the program is no leak of a test's. */
