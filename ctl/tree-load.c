@@ -312,6 +312,7 @@ static void fill_source(const struct load *l, size_t s, struct weft_tree_source 
     }
     to->fabric = result->fabric;
     to->declared = result->declared;
+    to->expected = result->expected;
     to->options = (struct weft_tree_options){
         .tiers = settings->tiers.count > 0 ? names(&settings->tiers) : NULL,
         .tier_count = settings->tiers.count,
