@@ -110,9 +110,9 @@ static size_t find_origins(const struct weft_machine *now, const struct weft_mac
     size_t count = 0;
     for (; count < now->device_count; count++) {
         origins[count].now = count;
-        origins[count].last = last == NULL ? SIZE_MAX : find_id(last, now->devices[count].id);
+        origins[count].last = find_id(last, now->devices[count].id);
     }
-    for (size_t i = 0; last != NULL && i < last->device_count; i++) {
+    for (size_t i = 0; i < last->device_count; i++) {
         if (count < WEFT_MACHINE_DEVICES_MAX && !is_shown(now, &last->devices[i])) {
             origins[count++] = (struct origin){.now = SIZE_MAX, .last = i};
         }
@@ -207,7 +207,7 @@ static void copy_nic_distances(struct weft_machine *to, const struct weft_machin
 int weft_machine_with_lost(const struct weft_machine *machine, const struct weft_machine *last,
                            struct weft_machine **ret_machine, struct weft_error *err)
 {
-    const size_t room = machine->device_count + (last == NULL ? 0 : last->device_count);
+    const size_t room = machine->device_count + last->device_count;
     weft_autofree struct origin *origins = weft_calloc(room, sizeof(*origins));
     if (origins == NULL) {
         return weft_err_nomem(err);
@@ -233,11 +233,14 @@ int weft_machine_with_lost(const struct weft_machine *machine, const struct weft
 int weft_sysfs_keep_lost(struct weft_machine **last, struct weft_machine **machine,
                          struct weft_error *err)
 {
-    weft_auto(weft_machine_free) struct weft_machine *fresh = weft_steal(machine);
-    weft_auto(weft_machine_free) struct weft_machine *whole = NULL;
+    weft_auto(weft_machine_free) struct weft_machine *whole = weft_steal(machine);
     struct weft_machine *kept = NULL;
-    int rc = weft_machine_with_lost(fresh, *last, &whole, err);
-    rc = rc < 0 ? rc : weft_machine_with_lost(whole, NULL, &kept, err);
+    int rc = 0;
+    if (*last != NULL) {
+        weft_auto(weft_machine_free) struct weft_machine *fresh = weft_steal(&whole);
+        rc = weft_machine_with_lost(fresh, *last, &whole, err);
+    }
+    rc = rc < 0 ? rc : weft_machine_copy(whole, &kept, err);
     if (rc < 0) {
         return rc;
     }

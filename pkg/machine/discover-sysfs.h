@@ -27,10 +27,10 @@ void weft_sysfs_close(void *state);
  * *machine may be another one then. On failure it is freed and NULL. 0 or -ENOMEM. */
 int weft_sysfs_keep_lost(struct weft_machine **last, struct weft_machine **machine,
                          struct weft_error *err) __attribute__((warn_unused_result));
-/* machine with the devices of last that are lost, or a copy of machine if last is NULL. Lost is a
- * device whose PCI function has no device in machine any more (whose id is gone, where there is no
- * PCI address): partitions that were made anew are not. Lost devices keep their wiring to those
- * that were there with them; their indices and parents go on after those of machine. Pure. */
+/* machine with the devices of last that are lost. Lost is a device whose PCI function has no device
+ * in machine any more (whose id is gone, where there is no PCI address): partitions that were made
+ * anew are not. Lost devices keep their wiring to those that were there with them; their indices
+ * and parents go on after those of machine. Pure. */
 int weft_machine_with_lost(const struct weft_machine *machine, const struct weft_machine *last,
                            struct weft_machine **ret_machine, struct weft_error *err)
     __attribute__((warn_unused_result));
