@@ -23,6 +23,8 @@ void weft_fabric_file_free(struct weft_fabric_file *file)
     }
     weft_free(file->guids);
     weft_free(file->hosts);
+    weft_free(file->compute);
+    weft_free(file->other);
     weft_free(file->epoch);
     weft_free(file);
 }

@@ -35,6 +35,10 @@ struct weft_fabric_file {
     size_t guid_count;
     struct weft_host_name *hosts; /* by host (strcmp), unique */
     size_t host_count;
+    uint64_t *compute; /* GUIDs of adapters on the compute network, as written */
+    size_t compute_count;
+    uint64_t *other; /* of adapters that are for something else */
+    size_t other_count;
     char *epoch; /* what an optical switch's controller counts up; "" if the file has none */
 };
 
@@ -54,6 +58,9 @@ WEFT_DEFINE_AUTO(struct weft_fabric_file, weft_fabric_file_free)
  *     - {name: r1, level: rack, nodes: "n[01-16]"}
  *   guids:                       # optional: adapters of nodes
  *   - {node: n01, guids: ["0x0c42a103001b7ab6", "0x0c42a103001b7ab7"]}
+ *   roles:                       # optional: what adapters are for, such as a partition's members
+ *     compute: ["0x0c42a103001b7ab6"]
+ *     other: ["0x0c42a103001b7ab7"]
  *   hosts:                       # optional: names that other sources use
  *   - {host: gpu-n01.example.com, node: n01}
  *

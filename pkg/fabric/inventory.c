@@ -178,6 +178,12 @@ int weft_nic_inventory_add_file(struct weft_nic_inventory *inventory,
     for (size_t i = 0; rc == 0 && i < file->host_count; i++) {
         rc = weft_nic_inventory_add_name(inventory, file->hosts[i].host, file->hosts[i].node);
     }
+    for (size_t i = 0; rc == 0 && i < file->compute_count; i++) {
+        rc = weft_nic_inventory_set_role(inventory, file->compute[i], WEFT_NIC_COMPUTE);
+    }
+    for (size_t i = 0; rc == 0 && i < file->other_count; i++) {
+        rc = weft_nic_inventory_set_role(inventory, file->other[i], WEFT_NIC_OTHER);
+    }
     return rc;
 }
 

@@ -51,7 +51,7 @@ int weft_nic_inventory_set_role(struct weft_nic_inventory *inventory, uint64_t g
  * cloud's instance id. A name of two nodes is nobody's. 0, -ENOMEM, -EFBIG. */
 int weft_nic_inventory_add_name(struct weft_nic_inventory *inventory, const char *name,
                                 const char *node) __attribute__((warn_unused_result));
-/* All GUIDs, in that rank, and names of a file. 0, -ENOMEM, -EFBIG. */
+/* All GUIDs, in that rank, names and roles of a file. 0, -ENOMEM, -EFBIG. */
 int weft_nic_inventory_add_file(struct weft_nic_inventory *inventory,
                                 enum weft_nic_inventory_rank rank,
                                 const struct weft_fabric_file *file)

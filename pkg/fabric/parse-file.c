@@ -246,6 +246,15 @@ static int need_text(const struct weft_json *object, const char *key, struct wef
     return rc == 0 && ret->text.len == 0 ? weft_json_error(object, err, "lacks %s", key) : rc;
 }
 
+static int read_guid(const struct weft_json *item, uint64_t *ret_guid, struct weft_error *err)
+{
+    const char *text = weft_json_string(item);
+    if (text == NULL || weft_parse_hex64(weft_str(text), ret_guid) < 0 || *ret_guid == 0) {
+        return weft_json_error(item, err, "is not a GUID: 1 to 16 hexadecimal digits in quotes");
+    }
+    return 0;
+}
+
 static int read_node_guids(const struct weft_json *item, struct weft_guid_list *list,
                            struct weft_error *err)
 {
@@ -257,12 +266,9 @@ static int read_node_guids(const struct weft_json *item, struct weft_guid_list *
     rc = rc < 0 ? rc : weft_json_get_array(item, "guids", &guids, err);
     for (size_t i = 0; rc >= 0 && i < weft_json_count(guids); i++) {
         const struct weft_json *at = weft_json_at(guids, i);
-        const char *text = weft_json_string(at);
         uint64_t guid = 0;
-        if (text == NULL || weft_parse_hex64(weft_str(text), &guid) < 0 || guid == 0) {
-            return weft_json_error(at, err, "is not a GUID: 1 to 16 hexadecimal digits in quotes");
-        }
-        rc = weft_guid_list_add(list, guid, node.text, weft_json_line(at), err);
+        rc = read_guid(at, &guid, err);
+        rc = rc == 0 ? weft_guid_list_add(list, guid, node.text, weft_json_line(at), err) : rc;
     }
     return rc < 0 ? rc : 0;
 }
@@ -275,6 +281,46 @@ static int read_guids(const struct weft_json *items, struct weft_guid_list *list
         rc = read_node_guids(weft_json_at(items, i), list, err);
     }
     return rc;
+}
+
+static int read_role(const struct weft_json *roles, const char *role, uint64_t **ret_guids,
+                     size_t *ret_count, struct weft_error *err)
+{
+    const struct weft_json *list = NULL;
+    const int rc = weft_json_get_array(roles, role, &list, err);
+    const size_t count = rc > 0 ? weft_json_count(list) : 0;
+    if (rc < 0) {
+        return rc;
+    }
+    if (count > WEFT_FABRIC_FILE_GUIDS_MAX) {
+        return weft_json_error(list, err, "more than %d GUIDs", (int)WEFT_FABRIC_FILE_GUIDS_MAX);
+    }
+    *ret_guids = weft_calloc(count, sizeof(**ret_guids));
+    if (*ret_guids == NULL) {
+        return weft_err_nomem(err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const int bad = read_guid(weft_json_at(list, i), &(*ret_guids)[i], err);
+        if (bad < 0) {
+            return bad;
+        }
+    }
+    *ret_count = count;
+    return 0;
+}
+
+static int read_roles(const struct weft_json *root, struct weft_fabric_file *file,
+                      struct weft_error *err)
+{
+    static const char *const fields[] = {"compute", "other", NULL};
+    const struct weft_json *roles = NULL;
+    int rc = weft_json_get_object(root, "roles", &roles, err);
+    if (rc <= 0) {
+        return rc;
+    }
+    rc = weft_json_only(roles, fields, err);
+    rc = rc < 0 ? rc : read_role(roles, "compute", &file->compute, &file->compute_count, err);
+    return rc < 0 ? rc : read_role(roles, "other", &file->other, &file->other_count, err);
 }
 
 static int read_hosts(const struct weft_json *items, struct weft_fabric_file *file,
@@ -314,8 +360,8 @@ static int read_hosts(const struct weft_json *items, struct weft_fabric_file *fi
 
 static int check_head(const struct weft_json *root, struct weft_error *err)
 {
-    static const char *const fields[] = {"apiVersion", "kind",  "epoch", "levels",
-                                         "groups",     "guids", "hosts", NULL};
+    static const char *const fields[] = {"apiVersion", "kind",  "epoch", "levels", "groups",
+                                         "guids",      "roles", "hosts", NULL};
     const char *version = "";
     const char *kind = "";
     int rc = weft_json_only(root, fields, err);
@@ -350,7 +396,9 @@ static int read_file(struct reader *r, const struct weft_json *root, struct weft
     rc = rc < 0 ? rc : read_declared(r, root, file, err);
     rc = rc < 0 ? rc : read_guids(guid_list, guids, err);
     rc = rc < 0 ? rc : read_hosts(host_list, file, err);
-    if (rc == 0 && file->groups == NULL && guids->count == 0 && file->host_count == 0) {
+    rc = rc < 0 ? rc : read_roles(root, file, err);
+    if (rc == 0 && file->groups == NULL && guids->count == 0 && file->host_count == 0 &&
+        file->compute_count == 0 && file->other_count == 0) {
         rc = weft_json_error(root, err, "neither groups nor guids nor hosts: an empty file");
     }
     return rc < 0 ? rc : weft_fabric_file_fill(file, guids, epoch.text, err);

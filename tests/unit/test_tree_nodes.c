@@ -311,9 +311,11 @@ static void a_partition_tells_roles(void)
     weft_auto(weft_nic_inventory_free) struct weft_nic_inventory *inventory =
         weft_nic_inventory_new();
     const struct weft_tree_options options = {.inventory = inventory};
-    for (uint64_t guid = 0xa001; guid <= 0xa004; guid++) {
-        CHECK_INT(weft_nic_inventory_set_role(inventory, guid, WEFT_NIC_COMPUTE), 0);
-    }
+    static const char text[] = "apiVersion: weft.dev/v1alpha1\nkind: FabricFile\n"
+                               "roles: {compute: [\"0xa001\", a002, \"0xA003\", \"0xa004\"]}\n";
+    weft_auto(weft_fabric_file_free) struct weft_fabric_file *file = NULL;
+    CHECK_INT(weft_parse_fabric_file(text, strlen(text), "roles", &file, NULL), 0);
+    CHECK_INT(weft_nic_inventory_add_file(inventory, WEFT_NIC_INVENTORY_REPORTED, file), 0);
     weft_auto(weft_tree_free) struct weft_tree *tree = tree_of(fabric, "n1 n2 n3 n4", &options);
     check_leaves(tree, "leaf-1: n1 n2; leaf-2: n3 n4");
 }
