@@ -379,26 +379,38 @@ static int check_head(const struct weft_json *root, struct weft_error *err)
     return 0;
 }
 
-static int read_file(struct reader *r, const struct weft_json *root, struct weft_fabric_file *file,
-                     struct weft_guid_list *guids, struct weft_error *err)
+/* What is said of adapters and names, besides groups. */
+static int read_names(const struct weft_json *root, struct weft_fabric_file *file,
+                      struct weft_guid_list *guids, struct weft_error *err)
 {
     const struct weft_json *guid_list = NULL;
     const struct weft_json *host_list = NULL;
+    int rc = weft_json_get_array(root, "guids", &guid_list, err);
+    rc = rc < 0 ? rc : weft_json_get_array(root, "hosts", &host_list, err);
+    rc = rc < 0 ? rc : read_guids(guid_list, guids, err);
+    rc = rc < 0 ? rc : read_hosts(host_list, file, err);
+    return rc < 0 ? rc : read_roles(root, file, err);
+}
+
+static bool is_empty(const struct weft_fabric_file *file, const struct weft_guid_list *guids)
+{
+    return file->groups == NULL && guids->count == 0 && file->host_count == 0 &&
+           file->compute_count == 0 && file->other_count == 0;
+}
+
+static int read_file(struct reader *r, const struct weft_json *root, struct weft_fabric_file *file,
+                     struct weft_guid_list *guids, struct weft_error *err)
+{
     struct weft_doc_text epoch = {0};
     int rc = check_head(root, err);
-    rc = rc < 0 ? rc : weft_json_get_array(root, "guids", &guid_list, err);
-    rc = rc < 0 ? rc : weft_json_get_array(root, "hosts", &host_list, err);
     rc = rc < 0 ? rc : weft_doc_get_text(root, "epoch", &epoch, err);
     if (rc == 0 && epoch.text.len > WEFT_FABRIC_FILE_EPOCH_MAX) {
         rc = weft_json_error(weft_json_get(root, "epoch"), err, "longer than %d characters",
                              (int)WEFT_FABRIC_FILE_EPOCH_MAX);
     }
     rc = rc < 0 ? rc : read_declared(r, root, file, err);
-    rc = rc < 0 ? rc : read_guids(guid_list, guids, err);
-    rc = rc < 0 ? rc : read_hosts(host_list, file, err);
-    rc = rc < 0 ? rc : read_roles(root, file, err);
-    if (rc == 0 && file->groups == NULL && guids->count == 0 && file->host_count == 0 &&
-        file->compute_count == 0 && file->other_count == 0) {
+    rc = rc < 0 ? rc : read_names(root, file, guids, err);
+    if (rc >= 0 && is_empty(file, guids)) {
         rc = weft_json_error(root, err, "neither groups nor guids nor hosts: an empty file");
     }
     return rc < 0 ? rc : weft_fabric_file_fill(file, guids, epoch.text, err);

@@ -7,6 +7,9 @@
 #include "pkg/fabric/inventory.h"
 #include "pkg/fabric/labels.h"
 #include "pkg/fabric/node.h"
+#include "pkg/hypernode/layout.h"
+#include "pkg/hypernode/model.h"
+#include "pkg/hypernode/plan.h"
 #include "pkg/tree/build.h"
 #include "pkg/tree/tree.h"
 #include "tests/unit/merge_oracle.h"
@@ -554,6 +557,51 @@ static void less_evidence_groups_no_strangers(void)
     }
 }
 
+/* ---- HyperNodes of merged trees ---- */
+
+/* The tree's HyperNodes are to the scheduler's liking, and so is every write on the way from those
+ * of the tree before; existing becomes them. */
+static bool lays_out(const struct weft_tree *tree, int levels, struct weft_hypernode_set *existing)
+{
+    static const char *const tiers[] = {"t0", "t1", "t2", "t3"};
+    const struct weft_layout_options options = {
+        .tiers = tiers, .tier_count = (size_t)levels, .instance = "test", .existing = existing};
+    const struct weft_plan_options writes = {.instance = "test", .check = true};
+    weft_auto(weft_layout_done) struct weft_layout layout = {0};
+    weft_auto(weft_plan_done) struct weft_plan plan = {0};
+    weft_auto(weft_model_free) struct weft_model *model = weft_model_new(false);
+    struct weft_error err = {0};
+    if (weft_layout_build(tree, &options, &layout, &err) < 0 ||
+        weft_model_load(model, &layout.desired) != WEFT_MODEL_OK ||
+        weft_plan_build(existing, &layout.desired, &writes, &plan, &err) < 0) {
+        (void)fprintf(stderr, "%s%s\n", err.message, weft_model_text(model));
+        return false;
+    }
+    weft_hypernode_set_done(existing);
+    *existing = layout.desired;
+    layout.desired = (struct weft_hypernode_set){0};
+    return layout.node_count == tree->node_count;
+}
+
+static void random_merges_make_good_hypernodes(void)
+{
+    uint64_t random = 13;
+    for (int round = 0; round < 100; round++) {
+        static struct merge_oracle o;
+        weft_auto(weft_hypernode_set_done) struct weft_hypernode_set existing = {0};
+        make_random(&o, &random);
+        for (int step = 0; step < 6; step++) {
+            weft_auto(weft_tree_free) struct weft_tree *tree = tree_of(&o);
+            CHECK(lays_out(tree, o.levels, &existing));
+            for (int i = 0; i < o.nodes / 2; i++) {
+                o.value[weft_random_below(&random, (size_t)o.sources)][weft_random_below(
+                    &random, (size_t)o.levels)][weft_random_below(&random, (size_t)o.nodes)] =
+                    (int)weft_random_below(&random, 5) - 1;
+            }
+        }
+    }
+}
+
 static void random_merges_are_the_oracles(void)
 {
     uint64_t random = 7;
@@ -588,4 +636,5 @@ WEFT_SUITE(tree_merge, {"a_domain_wins_over_leaves", a_domain_wins_over_leaves},
            {"a_plans_names_are_matched_with_nodes", a_plans_names_are_matched_with_nodes},
            {"a_clouds_ids_are_mapped", a_clouds_ids_are_mapped},
            {"less_evidence_groups_no_strangers", less_evidence_groups_no_strangers},
+           {"random_merges_make_good_hypernodes", random_merges_make_good_hypernodes},
            {"random_merges_are_the_oracles", random_merges_are_the_oracles})
