@@ -94,7 +94,9 @@ static int follow(struct walk *w, const char *target, size_t target_len, struct 
         w->real_len = 0;
         w->real[0] = '\0';
     }
-    memmove(w->rest + target_len + 1, rest.data, rest.len);
+    if (rest.len > 0) { /* else data may be NULL, which memmove does not take */
+        memmove(w->rest + target_len + 1, rest.data, rest.len);
+    }
     w->rest[target_len + 1 + rest.len] = '\0';
     memcpy(w->rest, target, target_len);
     w->rest[target_len] = '/';
