@@ -104,7 +104,8 @@ static void publish(struct thread *t, struct weft_machine *machine)
     }
     struct weft_machine *copy = NULL;
     if (weft_machine_copy(machine, &copy, NULL) < 0) {
-        weft_machine_free(machine); /* the next look tries again */
+        weft_machine_free(machine);
+        t->waits = LOOKS_APART; /* tries again soon */
         return;
     }
     weft_machine_free(t->last);
@@ -183,6 +184,7 @@ static void mark_unhealthy(struct thread *t, const struct weft_backend_event *ev
 {
     struct weft_machine *machine = NULL;
     if (t->last == NULL || weft_machine_copy(t->last, &machine, NULL) < 0) {
+        t->waits = LOOKS_APART; /* the backend remembers it */
         return;
     }
     for (size_t i = 0; i < machine->device_count; i++) {

@@ -241,6 +241,33 @@ static void this_machine_can_always_be_asked(void)
     }
 }
 
+static void a_copy_is_the_same_machine_again(void)
+{
+    weft_auto(weft_machine_free) struct weft_machine *from = NULL;
+    CHECK_INT(weft_machine_load(weft_fixture("machine/hgx-h100-8.json"), &from, NULL), 0);
+    if (from == NULL || !CHECK_INT(weft_machine_warn(from, "%s", "100%% odd"), 0)) {
+        return;
+    }
+    int rc = -ENOMEM;
+    uint64_t count = 1;
+    for (; rc < 0 && count < 500; count++) {
+        weft_auto(weft_machine_free) struct weft_machine *to = NULL;
+        (void)weft_mem_fail_after(count);
+        rc = weft_machine_copy(from, &to, NULL);
+        (void)weft_mem_fail_after(0);
+        CHECK(rc == 0 || (rc == -ENOMEM && to == NULL));
+        if (rc == 0) {
+            CHECK(weft_machine_equal(from, to));
+            CHECK_STR(to->name, from->name);
+            CHECK_STR(to->devices[3].nodes[0], "/dev/nvidia3");
+            CHECK(to->devices[3].nodes[0] != from->devices[3].nodes[0]);
+            CHECK_INT(to->warning_count, 1);
+            CHECK_STR(to->warnings[0], from->warnings[0]);
+        }
+    }
+    CHECK(count > 10 && count < 500);
+}
+
 /* A row for each vendor's backend and machine stands in that vendor's own suite; this one shows
  * that the conformance test itself accepts a right backend. */
 static void a_plain_backend_conforms(void)
@@ -258,4 +285,5 @@ WEFT_SUITE(backend,
            {"a call that hangs is seen", a_call_that_hangs_is_seen},
            {"paths are below the host root", paths_are_below_the_host_root},
            {"this machine can always be asked", this_machine_can_always_be_asked},
+           {"a copy is the same machine again", a_copy_is_the_same_machine_again},
            {"a plain backend conforms", a_plain_backend_conforms})

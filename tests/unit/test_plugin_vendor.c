@@ -159,6 +159,23 @@ static void the_plugin_ends_while_the_driver_hangs(void)
     down(&b);
 }
 
+/* A driver that takes long to initialise, as without its persistence daemon: there is nothing to
+ * register until it has answered. */
+static void a_driver_that_starts_slowly_is_waited_for(void)
+{
+    struct bench b;
+    if (up(&b, "driver-absent.json", 8)) {
+        proc_expect(&b.plugin, "event=not-registered");
+        nvml_world_put(
+            &b.w, "/mock/machine.json",
+            "{\"driver\": \"1\", \"hang_ms\": {\"nvmlInit_v2\": 900}, \"gpus\": [{\"uuid\": "
+            "\"GPU-slow\", \"minor\": 0, \"memory_mib\": 1}]}");
+        proc_expect(&b.plugin, "event=driver-unresponsive call=nvmlInit");
+        proc_expect(&b.kubelet, "list devices=1 healthy=1");
+    }
+    down(&b);
+}
+
 static void a_driver_that_comes_later_is_found(void)
 {
     struct bench b;
@@ -216,6 +233,7 @@ WEFT_SUITE(
     {"a lost GPU is unhealthy and not gone", a_lost_gpu_is_unhealthy_and_not_gone},
     {"a driver that hangs hangs nothing else", a_driver_that_hangs_hangs_nothing_else},
     {"the plugin ends while the driver hangs", the_plugin_ends_while_the_driver_hangs},
+    {"a driver that starts slowly is waited for", a_driver_that_starts_slowly_is_waited_for},
     {"a driver that comes later is found", a_driver_that_comes_later_is_found},
     {"a driver that goes leaves unhealthy devices", a_driver_that_goes_leaves_unhealthy_devices},
     {"a machine that stays sends nothing", a_machine_that_stays_sends_nothing})
