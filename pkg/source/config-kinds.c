@@ -374,7 +374,6 @@ const char *weft_source_kind_name(enum weft_source_kind kind)
 const char *const *weft_source_default_tiers(enum weft_source_kind kind)
 {
     static const char *const fabric[] = {"leaf", "spine", "core", NULL};
-    static const char *const oci[] = {"local-block", "network-block", "hpc-island", NULL};
     static const char *const none[] = {NULL};
     switch (kind) {
     case WEFT_SOURCE_INFINIBAND:
@@ -383,9 +382,8 @@ const char *const *weft_source_default_tiers(enum weft_source_kind kind)
     case WEFT_SOURCE_SLURM:
     case WEFT_SOURCE_PTM:
     case WEFT_SOURCE_AWS_API:
-        return fabric;
     case WEFT_SOURCE_OCI_IMDS:
-        return oci;
+        return fabric;
     case WEFT_SOURCE_LABELS:
     case WEFT_SOURCE_FILE:
     case WEFT_SOURCE_COUNT:

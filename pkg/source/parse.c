@@ -121,6 +121,21 @@ static int parse_ufm(const struct weft_config_source *settings,
     return rc < 0 ? rc : weft_ufm_finish(ufm, &result->fabric, err);
 }
 
+static int parse_lldp(const struct weft_config_source *settings,
+                      const struct weft_source_texts *texts, struct weft_source_result *result,
+                      struct weft_error *err)
+{
+    weft_auto(weft_lldp_free) struct weft_lldp *lldp = weft_lldp_new(settings->name);
+    int rc = lldp == NULL ? weft_err_nomem(err) : 0;
+    for (size_t i = 0; rc == 0 && i < texts->count; i++) {
+        const struct weft_source_text *t = &texts->items[i];
+        weft_autofree char *host = host_of(t->path);
+        rc = host == NULL ? weft_err_nomem(err)
+                          : weft_lldp_add(lldp, t->text, t->len, t->path, host, err);
+    }
+    return rc < 0 ? rc : weft_lldp_finish(lldp, &result->fabric, err);
+}
+
 static int parse_ptm(const struct weft_source_text *text, struct weft_source_result *result,
                      struct weft_error *err)
 {
@@ -163,7 +178,10 @@ static int parse_oci(const struct weft_config_source *settings,
                                          .tier_count = settings->tiers.count};
     if (settings->folder == NULL && texts->count == 1) {
         const struct weft_source_text *t = &texts->items[0];
-        return weft_parse_oci(t->text, t->len, t->path, &options, &result->declared, err);
+        const int rc = weft_parse_oci(t->text, t->len, t->path, &options, &result->declared, err);
+        if (rc != -EINVAL) {
+            return rc;
+        }
     }
     struct weft_declared **parts = weft_calloc(texts->count, sizeof(struct weft_declared *));
     int rc = parts == NULL ? weft_err_nomem(err) : 0;
@@ -248,6 +266,8 @@ int weft_source_parse(const struct weft_config_source *settings,
         rc = parse_ptm(first, ret_result, err);
         break;
     case WEFT_SOURCE_LLDP:
+        rc = parse_lldp(settings, texts, ret_result, err);
+        break;
     case WEFT_SOURCE_LABELS:
     case WEFT_SOURCE_COUNT:
         rc = weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "sources of kind %s are not read here",

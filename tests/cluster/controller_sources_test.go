@@ -123,6 +123,26 @@ func ociFolder(t *testing.T, dir string, l leaves) {
 	}
 }
 
+// lldpFolder writes a report a switch: what each of its ports sees.
+func lldpFolder(t *testing.T, dir string, l leaves) {
+	report := func(name string, ports []string) {
+		bed.Write(t, filepath.Join(dir, "lldp", name+".json"), `{"lldp": [{"interface": [`+strings.Join(ports, ", ")+`]}]}`)
+	}
+	port := func(own, chassis, peer, peerPort, role string) string {
+		return fmt.Sprintf(`{"name": "%s", "via": "LLDP", "chassis": [{"id": [{"type": "mac", "value": "%s"}], "name": [{"value": "%s"}],`+
+			` "capability": [{"type": "%s", "enabled": true}]}], "port": [{"id": [{"type": "ifname", "value": "%s"}]}]}`,
+			own, chassis, peer, role, peerPort)
+	}
+	var spine []string
+	for leaf := range 2 {
+		spine = append(spine, port(fmt.Sprint("swp", leaf+1), fmt.Sprintf("02:00:00:00:00:a%d", leaf), fmt.Sprint("l", leaf), "swp40", "Bridge"))
+	}
+	report("s0", spine)
+	for i, leaf := range l {
+		report(nodeName(i), []string{port("eth0", fmt.Sprintf("02:00:00:00:00:a%d", leaf), fmt.Sprint("l", leaf), fmt.Sprint("swp", i+1), "Bridge")})
+	}
+}
+
 var sourceKinds = []sourceKind{
 	{name: "slurm", file: "topology.conf", settings: "slurm: {conf: %[1]s/topology.conf, interval: 1s}", text: slurmText},
 	{name: "infiniband", file: "dump.txt", settings: "infiniband: {dump: %[1]s/dump.txt, interval: 1s}", text: dumpText},
@@ -132,6 +152,7 @@ var sourceKinds = []sourceKind{
 	{name: "file", file: "plan.yaml", settings: "file: {path: %[1]s/plan.yaml, interval: 1s}", text: planText},
 	{name: "awsApiFile", file: "aws.json", text: awsText, others: map[string]string{"instances.yaml": instances()},
 		settings: "awsApiFile: {file: %[1]s/aws.json, nodeMap: %[1]s/instances.yaml, interval: 1s}"},
+	{name: "lldp", file: "lldp/gpu-000.json", settings: "lldp: {folder: %[1]s/lldp, interval: 1s}", folder: lldpFolder},
 	{name: "ociImds", file: "oci/gpu-000.json", settings: "ociImds: {folder: %[1]s/oci, interval: 1s}", folder: ociFolder},
 }
 

@@ -293,7 +293,7 @@ static void the_plan_comes_from_the_source_if_the_file_has_none(void)
     CHECK_STR(slurm != NULL ? slurm->sources[0].tiers.items[0] : NULL, "leaf");
     weft_auto(weft_config_free) struct weft_config *oci =
         parse("sources: [{ociImds: {folder: f}}]\n");
-    CHECK_STR(oci != NULL ? oci->tiers.items[2] : NULL, "hpc-island");
+    CHECK_STR(oci != NULL ? oci->tiers.items[2] : NULL, "core");
     CHECK_STR(oci != NULL ? oci->sources[0].folder : NULL, "f");
     /* keys without names take the plan's, by place */
     weft_auto(weft_config_free) struct weft_config *named =
