@@ -423,6 +423,7 @@ int weft_amd_parse_text(const char *text, size_t len, const char *file,
             return rc;
         }
     }
+    drop_empty_table(&s);
     if (t.count == 0) {
         return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "%s:%u: none of the tables names a GPU",
                             file, t.last_line);

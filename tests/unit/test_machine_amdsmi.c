@@ -241,6 +241,20 @@ static void cut_texts(void)
     }
 }
 
+/* A text that ends after a table's header has lost that table, not the devices. */
+static void a_table_without_rows(void)
+{
+    char text[sizeof(amd)];
+    (void)snprintf(text, sizeof(text), "%s", amd);
+    *strstr(text, "0000:0c:00.0 N/A ") = '\0';
+    weft_auto(weft_machine_free) struct weft_machine *m = machine_read(text);
+    if (m != NULL) {
+        CHECK_INT(m->device_count, 3);
+        CHECK_INT(weft_machine_b(m, 0, 1), 25000);
+        CHECK(m->partial);
+    }
+}
+
 #define TYPES(row0, row1) "LINK TYPE TABLE:\n     GPU0 GPU1\nGPU0 " row0 "\nGPU1 " row1 "\nend\n"
 
 static void refusals(void)
@@ -306,5 +320,6 @@ WEFT_SUITE(machine_amdsmi, {"rocm-smi", rocm_smi}, {"without NUMA", without_numa
            {"rates of some links only", rates_of_some_links_only},
            {"tables without wiring", tables_without_wiring},
            {"access that is off", access_that_is_off}, {"amd-smi JSON", amd_smi_json},
-           {"cut texts", cut_texts}, {"refusals", refusals}, {"a reported error", a_reported_error},
+           {"cut texts", cut_texts}, {"a table without rows", a_table_without_rows},
+           {"refusals", refusals}, {"a reported error", a_reported_error},
            {"out of memory", out_of_memory})
