@@ -477,62 +477,7 @@ static void failing_allocations(void)
     fail_each_allocation("GPU0 GPU1\nGPU0 X OK\nGPU1 OK X\n");
 }
 
-/* ---- the public dumps ---- */
-
-/* What the files say, from the files: by awk, over the rows that have a word for every column of
- * the header, counting those rows, the header's other columns, the numbers after NV in cells
- * between such rows (each pair once), PIX cells between them likewise, and PIX, PXB, PSB cells
- * under NICs; by eye, the different NUMA labels (the CPU lists, where there is no NUMA column), and
- * whether something is cut or left over. By hand, too: the fifth row of the DGX-2 dump ends inside
- * its CPU list, the seventh of the pxb-numaNA one inside its last cell. */
-struct dump {
-    const char *name;
-    size_t gpus, nics;
-    uint64_t links;
-    size_t pix_pairs, near_nics, numa_groups, warnings;
-};
-
-static const struct dump dumps[] = {
-    {"a100-8x-vm-0-23", 8, 0, 336, 0, 0, 2, 0},
-    {"a100-pcie-2bridge-pairs", 4, 0, 24, 0, 0, 2, 0},
-    {"a100-sxm-4x-nv4-3nic-slurm-cpuset", 4, 3, 24, 0, 0, 2, 0},
-    {"a800-8x-9nic-interleaved-truncated", 7, 9, 168, 0, 7, 2, 1},
-    {"a800-8x-handedited-broken", 8, 0, 224, 0, 0, 2, 1},
-    {"aws-p3.8xlarge-4xV100", 4, 0, 9, 0, 0, 0, 0},
-    {"b200-8x-384cpu", 8, 0, 504, 0, 0, 2, 0},
-    {"dgx2-v100-16x-10nic-truncated", 4, 10, 36, 0, 8, 1, 2},
-    {"dgxa100-8gpu-12mlx5-truncated", 8, 12, 336, 0, 16, 4, 0},
-    {"epyc-4gpu-5nic-roce-names", 4, 5, 0, 0, 0, 2, 0},
-    {"gb300-azure-4gpu-4nic-markdown", 4, 4, 108, 0, 0, 0, 0},
-    {"h100-4of8-container-cpuset-empty", 4, 0, 108, 0, 0, 2, 0},
-    {"h100-8x-10nic-reversed-rails-truncated", 6, 10, 270, 0, 6, 2, 1},
-    {"h100-8x-208cpu", 8, 0, 504, 0, 0, 2, 0},
-    {"h100-dgx-10mlx5", 8, 10, 504, 0, 8, 2, 0},
-    {"h20-8x-10nic-nonvlink-truncated", 6, 10, 0, 0, 6, 2, 1},
-    {"h200-2xNVL4-islands", 8, 0, 216, 0, 0, 2, 0},
-    {"h200-8x-26nic-sriov-truncated", 6, 26, 270, 0, 6, 2, 2},
-    {"k80-4x-node-indented", 4, 0, 0, 0, 0, 1, 0},
-    {"pcie-4x-2phb", 4, 0, 0, 0, 0, 2, 0},
-    {"pcie-4x-all-pix", 4, 0, 0, 6, 0, 1, 0},
-    {"pcie-4x-pix-phb", 4, 0, 0, 2, 0, 1, 0},
-    {"pcie-7gpu-mlx4-one-missing", 6, 1, 0, 6, 3, 1, 1},
-    {"pcie-8x-all-sys-indented-single-space", 8, 0, 0, 0, 0, 2, 0},
-    {"pcie-8x-all-sys", 8, 0, 0, 0, 0, 2, 0},
-    {"pcie-8x-asym-6plus2-oddphb", 8, 0, 0, 0, 0, 2, 0},
-    {"pcie-8x-asym-pxb-numaNA-truncated", 6, 0, 0, 2, 0, 0, 2},
-    {"pcie-8x-mlx4-2017", 5, 1, 0, 2, 0, 2, 1},
-    {"pcie-8x-pix-pairs", 8, 0, 0, 4, 0, 2, 0},
-    {"rtx4090-8x-2nic-all-sys", 8, 2, 0, 0, 0, 2, 0},
-    {"rtx4090-8x-asym-6plus2", 8, 0, 0, 0, 0, 2, 0},
-    {"rtx5090-2x-phb", 2, 0, 0, 0, 0, 1, 0},
-    {"single-gpu-truncated-row", 1, 0, 0, 0, 0, 0, 1},
-    {"single-gpu", 1, 0, 0, 0, 0, 0, 0},
-    {"t4-4x-sys-one-numa", 4, 0, 0, 0, 0, 1, 0},
-    {"threadripper-2x-sys-numaNA", 2, 0, 0, 0, 0, 0, 0},
-    {"v100x8-2ib-hugectr", 8, 2, 24, 0, 4, 2, 0},
-    {"v100x8-2ib-oneflow-mixed-tabs", 8, 2, 24, 0, 4, 2, 0},
-    {"v100x8-dgx1-lmdeploy-gpunumaid", 8, 0, 24, 0, 0, 2, 0},
-};
+/* ---- the public dumps (all of them: test_machine_expect.c) ---- */
 
 static struct weft_machine *load_dump(const char *name, struct weft_error *err)
 {
@@ -541,52 +486,6 @@ static struct weft_machine *load_dump(const char *name, struct weft_error *err)
     (void)snprintf(file, sizeof(file), "smi-topo/%s.txt", name);
     *err = (struct weft_error){0};
     return weft_machine_load(weft_shared(file), &m, err) < 0 ? NULL : m;
-}
-
-static struct dump count(const struct weft_machine *m)
-{
-    struct dump d = {.gpus = m->device_count, .nics = m->nic_count, .warnings = m->warning_count};
-    int groups = -1;
-    for (size_t i = 0; i < m->device_count; i++) {
-        groups = m->devices[i].numa_group > groups ? m->devices[i].numa_group : groups;
-        for (size_t j = i + 1; j < m->device_count; j++) {
-            const uint64_t b = weft_machine_b(m, i, j);
-            d.links += b / 25000;
-            d.pix_pairs += b == 0 && weft_machine_t(m, i, j) == WEFT_DISTANCE_PIX;
-        }
-        for (size_t n = 0; n < m->nic_count; n++) {
-            d.near_nics += weft_machine_n(m, i, n) <= WEFT_DISTANCE_PXB;
-        }
-    }
-    d.numa_groups = (size_t)(groups + 1);
-    return d;
-}
-
-static void reads_the_public_dumps(void)
-{
-    if (weft_shared("smi-topo") == NULL) {
-        return;
-    }
-    for (size_t i = 0; i < WEFT_ARRAY_LEN(dumps); i++) {
-        const struct dump *want = &dumps[i];
-        struct weft_error err;
-        weft_auto(weft_machine_free) struct weft_machine *m = load_dump(want->name, &err);
-        CHECK_STR(err.message, "");
-        if (m == NULL) {
-            continue;
-        }
-        const struct dump got = count(m);
-        bool good = CHECK_INT(got.gpus, want->gpus);
-        good = CHECK_INT(got.nics, want->nics) && good;
-        good = CHECK_INT(got.links, want->links) && good;
-        good = CHECK_INT(got.pix_pairs, want->pix_pairs) && good;
-        good = CHECK_INT(got.near_nics, want->near_nics) && good;
-        good = CHECK_INT(got.numa_groups, want->numa_groups) && good;
-        good = CHECK_INT(got.warnings, want->warnings) && good;
-        if (!good) {
-            (void)fprintf(stderr, "in %s\n", want->name);
-        }
-    }
 }
 
 /* Two records of one machine class, one clean, one with doubled tabs, differ in nothing. */
@@ -623,5 +522,4 @@ WEFT_SUITE(machine_topo, {"every dress is the same machine", every_dress_is_the_
            {"p2p alone is devices of unknown wiring", p2p_alone_is_devices_of_unknown_wiring},
            {"p2p beside a matrix", p2p_beside_a_matrix}, {"too many columns", too_many_columns},
            {"failing allocations", failing_allocations},
-           {"reads the public dumps", reads_the_public_dumps},
            {"two records of one machine", two_records_of_one_machine})
