@@ -140,8 +140,8 @@ WEFT_DEFINE_AUTO(struct weft_machine, weft_machine_free)
 int weft_machine_copy(const struct weft_machine *from, struct weft_machine **ret_machine,
                       struct weft_error *err) __attribute__((warn_unused_result));
 
-/* Reads a recorded machine of any known format, recognised by content (never by the file's name):
- * `nvidia-smi topo -m` text, weft's own JSON (docs/machine.md). name is for messages. */
+/* Reads a recorded machine of any known format (docs/recorded-machines.md), recognised by content
+ * (never by the file's name). name is for messages. */
 int weft_machine_read(const char *text, size_t len, const char *name,
                       struct weft_machine **ret_machine, struct weft_error *err)
     __attribute__((warn_unused_result));
