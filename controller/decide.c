@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "controller/forest.h"
-#include "pkg/base/map.h"
 #include "pkg/fabric/selector.h"
 #include "pkg/source/config.h"
 #include "pkg/source/source.h"
@@ -99,60 +98,33 @@ static int select_nodes(const struct weft_decide_input *in, struct weft_node **r
     return 0;
 }
 
-static int mark(struct weft_map *by_node, const struct weft_tree *tree, size_t source)
+static int compare_names(const void *key, const void *item)
 {
-    for (size_t i = 0; i < tree->node_count; i++) {
-        int rc = weft_map_get(by_node, tree->nodes[i], NULL)
-                     ? 0
-                     : weft_map_put(by_node, tree->nodes[i], source);
-        if (rc < 0) {
-            return rc;
-        }
-    }
-    return 0;
+    return strcmp(key, *(const char *const *)item);
 }
 
-/* Which source places each Node: with one source that is clear; with several each source's own tree
- * tells. */
-static int find_sources(const struct weft_decide_input *in, const struct weft_tree_source *sources,
-                        const struct weft_node *selected, const struct weft_decision *decision,
-                        struct weft_map *by_node, struct weft_error *err)
+/* The tree's node of that name, or SIZE_MAX. */
+static size_t find_node(const struct weft_tree *tree, const char *name)
 {
-    const size_t count = in->config->source_count;
-    if (count == 1) {
-        const int rc = mark(by_node, decision->tree, 0);
-        return rc < 0 ? weft_err_errno(err, -rc, "sources") : 0;
-    }
-    for (size_t s = 0; s < count; s++) {
-        weft_auto(weft_tree_free) struct weft_tree *tree = NULL;
-        const struct weft_tree_input input = {.sources = &sources[s],
-                                              .source_count = 1,
-                                              .nodes = selected,
-                                              .node_count = decision->selected};
-        int rc = weft_tree_build(&input, &tree, err);
-        if (rc < 0) {
-            return rc;
-        }
-        rc = mark(by_node, tree, s);
-        if (rc < 0) {
-            return weft_err_errno(err, -rc, "sources");
-        }
-    }
-    return 0;
+    char *const *at = tree->node_count > 0 ? bsearch(name, tree->nodes, tree->node_count,
+                                                     sizeof(*tree->nodes), compare_names)
+                                           : NULL;
+    return at != NULL ? (size_t)(at - tree->nodes) : SIZE_MAX;
 }
 
-static void note_sources(const struct weft_decide_input *in, const struct weft_map *by_node,
+static void note_sources(const struct weft_decide_input *in, const struct weft_tree *tree,
                          struct weft_keep_node *flags)
 {
     for (size_t i = 0; i < in->node_count; i++) {
-        size_t source = 0;
-        in->memory[i].placed = weft_map_get(by_node, in->nodes[i].name, &source);
-        if (in->memory[i].placed) {
-            in->memory[i].source = source;
+        struct weft_decide_memory *memory = &in->memory[i];
+        const size_t node = find_node(tree, in->nodes[i].name);
+        memory->placed = node != SIZE_MAX;
+        if (memory->placed) {
+            memory->source = tree->node_source != NULL ? tree->node_source[node] : 0;
         } else if (in->config->source_count == 1) {
-            in->memory[i].source = 0;
+            memory->source = 0;
         }
-        flags[i].source = in->memory[i].source;
+        flags[i].source = memory->source;
     }
 }
 
@@ -186,11 +158,6 @@ static const struct weft_tree_tier *find_tier(const struct weft_tree *tree, cons
     return NULL;
 }
 
-static int compare_names(const void *key, const void *item)
-{
-    return strcmp(key, *(const char *const *)item);
-}
-
 static void note_gaps(const struct weft_decide_input *in, const struct weft_tree *tree,
                       struct weft_keep_node *flags)
 {
@@ -200,11 +167,9 @@ static void note_gaps(const struct weft_decide_input *in, const struct weft_tree
             continue;
         }
         const struct weft_tree_tier *tier = find_tier(tree, plan->items[t]);
-        for (size_t i = 0; i < in->node_count && tree->node_count > 0; i++) {
-            char *const *at = bsearch(flags[i].name, tree->nodes, tree->node_count,
-                                      sizeof(*tree->nodes), compare_names);
-            if (at != NULL &&
-                (tier == NULL || tier->node_group[at - tree->nodes] == WEFT_TREE_NONE)) {
+        for (size_t i = 0; i < in->node_count; i++) {
+            const size_t node = find_node(tree, flags[i].name);
+            if (node != SIZE_MAX && (tier == NULL || tier->node_group[node] == WEFT_TREE_NONE)) {
                 flags[i].gaps |= UINT32_C(1) << t;
             }
         }
@@ -236,15 +201,7 @@ static int build_tree(const struct weft_decide_input *in, struct weft_keep_node 
     if (rc < 0) {
         return rc;
     }
-    weft_auto(weft_map_free) struct weft_map *by_node = weft_map_new(WEFT_NODES_MAX);
-    if (by_node == NULL) {
-        return weft_err_nomem(err);
-    }
-    rc = find_sources(in, sources, selected, decision, by_node, err);
-    if (rc < 0) {
-        return rc;
-    }
-    note_sources(in, by_node, flags);
+    note_sources(in, decision->tree, flags);
     note_gaps(in, decision->tree, flags);
     return 0;
 }

@@ -181,6 +181,7 @@ int weft_merge_emit(struct merge *m, struct weft_tree *tree)
         return -ENOMEM;
     }
     tree->nodes = weft_steal(&m->nodes);
+    tree->node_source = weft_steal(&m->source);
     tree->node_count = m->node_count;
     m->node_count = 0;
     weft_tree_link_parents(tree);

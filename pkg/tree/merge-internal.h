@@ -38,6 +38,7 @@ struct merge {
     size_t tree_count;
     const bool *declared; /* tree: of groups that are said, not of switches */
     char **nodes;         /* placed by any source, sorted */
+    size_t *source;       /* node: the best source that places it */
     size_t node_count;
     struct merge_level *levels; /* closest first */
     size_t level_count;

@@ -25,6 +25,7 @@ static void merge_done(struct merge *m)
         weft_free(m->nodes[n]);
     }
     weft_free(m->nodes);
+    weft_free(m->source);
     weft_findings_done(&m->findings);
 }
 
@@ -59,6 +60,25 @@ static int unite_nodes(struct merge *m)
             return -ENOMEM;
         }
         m->node_count++;
+    }
+    return 0;
+}
+
+/* Whose node each is: of those that place it the first. */
+static int find_sources(struct merge *m)
+{
+    m->source = weft_calloc(m->node_count, sizeof(*m->source));
+    if (m->source == NULL) {
+        return -ENOMEM;
+    }
+    for (size_t s = m->tree_count; s-- > 0;) {
+        size_t n = 0;
+        for (size_t i = 0; i < m->trees[s]->node_count; i++) {
+            while (strcmp(m->nodes[n], m->trees[s]->nodes[i]) != 0) {
+                n++; /* both are sorted, and ours has all of theirs */
+            }
+            m->source[n] = s;
+        }
     }
     return 0;
 }
@@ -275,6 +295,7 @@ int weft_tree_merge(const struct weft_tree *const *trees, size_t count,
                       .declared = options->declared,
                       .on_cross = options->on_cross};
     int rc = tree != NULL ? unite_nodes(&m) : -ENOMEM;
+    rc = rc == 0 ? find_sources(&m) : rc;
     rc = rc == 0 ? fill_levels(&m, options) : rc;
     rc = rc == 0 ? weft_merge_mismatches(&m) : rc;
     rc = rc == 0 ? weft_merge_settle(&m) : rc;

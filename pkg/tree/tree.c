@@ -52,6 +52,7 @@ void weft_tree_free(struct weft_tree *tree)
     }
     weft_free(tree->tiers);
     strings_free(tree->nodes, tree->node_count);
+    weft_free(tree->node_source);
     strings_free(tree->unplaced, tree->unplaced_count);
     for (size_t i = 0; tree->findings != NULL && i < tree->finding_count; i++) {
         weft_finding_done(&tree->findings[i]);

@@ -47,7 +47,8 @@ struct weft_tree {
     struct weft_tree_tier *tiers;
     char **nodes; /* placed nodes' names, sorted (strcmp), unique */
     size_t node_count;
-    char **unplaced; /* selected nodes that no source knows, sorted */
+    size_t *node_source; /* per node: the best source that places it; NULL: there is one source */
+    char **unplaced;     /* selected nodes that no source knows, sorted */
     size_t unplaced_count;
     struct weft_finding *findings; /* sorted by kind, subject, detail */
     size_t finding_count;
