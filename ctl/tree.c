@@ -160,12 +160,16 @@ static int lay_out(const struct options *o, const struct weft_tree *tree,
 static int put_layout(const struct options *o, const struct weft_tree *tree, struct weft_buf *buf,
                       FILE *err_stream, struct weft_error *err)
 {
-    static const struct weft_output_options names = {.prefix = PREFIX, .instance = INSTANCE};
     weft_auto(weft_layout_done) struct weft_layout layout = {0};
     int rc = lay_out(o, tree, &layout, err);
+    const struct weft_output_input input = {.set = &layout.desired,
+                                            .tiers = (const char *const *)layout.tier_names,
+                                            .tier_count = layout.tier_count,
+                                            .prefix = PREFIX,
+                                            .instance = INSTANCE};
     if (rc == 0) {
         rc = o->format == FORMAT_YAML ? weft_hypernodes_write_yaml(&layout.desired, PREFIX, buf)
-                                      : weft_output_write(o->other, &layout, &names, buf, err);
+                                      : weft_output_write(o->other, &input, buf, err);
     }
     if (rc == 0 && o->ask.nodes == NULL && o->ask.from_count > 0) {
         (void)fputs(

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The forest as a graph for graphviz: a box a HyperNode, an edge from each to its members. */
 #include "pkg/base/buf.h"
-#include "pkg/hypernode/layout.h"
+#include "pkg/hypernode/hypernode.h"
 #include "pkg/hypernode/output-internal.h"
+#include "pkg/hypernode/output.h"
 
 /* In quotes a quote is escaped, and a backslash, which would be an escape sequence itself. */
 static void put_quoted(struct weft_buf *buf, const char *prefix, const char *text)
@@ -23,31 +24,38 @@ static const char *id_prefix(const struct weft_member *member)
     return member->type == WEFT_MEMBER_NODE ? "node:" : "";
 }
 
-int weft_output_dot(const struct weft_layout *layout, struct weft_buf *buf)
+static void put_node(struct weft_buf *buf, const char *name)
+{
+    (void)weft_buf_puts(buf, "    ");
+    put_quoted(buf, "node:", name);
+    (void)weft_buf_puts(buf, " [shape=plain, label=");
+    put_quoted(buf, "", name);
+    (void)weft_buf_puts(buf, "];\n");
+}
+
+static void put_edge(struct weft_buf *buf, const char *from, const struct weft_member *to)
+{
+    (void)weft_buf_puts(buf, "    ");
+    put_quoted(buf, "", from);
+    (void)weft_buf_puts(buf, " -- ");
+    put_quoted(buf, id_prefix(to), to->name);
+    (void)weft_buf_puts(buf, ";\n");
+}
+
+int weft_output_dot(const struct weft_output_input *input, struct weft_buf *buf)
 {
     (void)weft_buf_puts(buf, "graph weft {\n    rankdir=LR;\n    node [shape=box];\n");
-    for (size_t i = 0; i < layout->desired.count; i++) {
-        const struct weft_hypernode *hn = &layout->desired.items[i];
+    for (size_t i = 0; i < input->set->count; i++) {
+        const struct weft_hypernode *hn = &input->set->items[i];
         (void)weft_buf_puts(buf, "    ");
         put_quoted(buf, "", hn->name);
         (void)weft_buf_printf(buf, " [tooltip=\"tier %lld, %s\"];\n", (long long)hn->tier,
                               weft_hypernode_text(hn->tier_name));
-    }
-    for (size_t n = 0; n < layout->node_count; n++) {
-        (void)weft_buf_puts(buf, "    ");
-        put_quoted(buf, "node:", layout->nodes[n]);
-        (void)weft_buf_puts(buf, " [shape=plain, label=");
-        put_quoted(buf, "", layout->nodes[n]);
-        (void)weft_buf_puts(buf, "];\n");
-    }
-    for (size_t i = 0; i < layout->desired.count; i++) {
-        const struct weft_hypernode *hn = &layout->desired.items[i];
         for (size_t m = 0; m < hn->member_count; m++) {
-            (void)weft_buf_puts(buf, "    ");
-            put_quoted(buf, "", hn->name);
-            (void)weft_buf_puts(buf, " -- ");
-            put_quoted(buf, id_prefix(&hn->members[m]), hn->members[m].name);
-            (void)weft_buf_puts(buf, ";\n");
+            if (hn->members[m].type == WEFT_MEMBER_NODE) {
+                put_node(buf, hn->members[m].name);
+            }
+            put_edge(buf, hn->name, &hn->members[m]);
         }
     }
     (void)weft_buf_puts(buf, "}\n");

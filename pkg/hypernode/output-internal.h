@@ -8,19 +8,19 @@
 
 struct weft_buf;
 struct weft_hypernode;
-struct weft_layout;
-struct weft_output_options;
+struct weft_output_input;
 
-int weft_output_slurm_conf(const struct weft_layout *layout, struct weft_buf *buf)
+int weft_output_slurm_conf(const struct weft_output_input *input, struct weft_buf *buf)
     __attribute__((warn_unused_result));
-int weft_output_slurm_yaml(const struct weft_layout *layout, struct weft_buf *buf)
+int weft_output_slurm_yaml(const struct weft_output_input *input, struct weft_buf *buf)
     __attribute__((warn_unused_result));
-int weft_output_dot(const struct weft_layout *layout, struct weft_buf *buf)
+int weft_output_dot(const struct weft_output_input *input, struct weft_buf *buf)
+    __attribute__((warn_unused_result));
+int weft_output_labels(const struct weft_output_input *input, struct weft_buf *buf)
     __attribute__((warn_unused_result));
 /* Kueue's and KAI's Topology have one form. */
-int weft_output_topology(const char *api_version, const struct weft_layout *layout,
-                         const struct weft_output_options *options, struct weft_buf *buf)
-    __attribute__((warn_unused_result));
+int weft_output_topology(const char *api_version, const struct weft_output_input *input,
+                         struct weft_buf *buf) __attribute__((warn_unused_result));
 /* The HyperNode's members in Slurm's short form. */
 int weft_output_hostlist(const struct weft_hypernode *hn, struct weft_buf *buf)
     __attribute__((warn_unused_result));

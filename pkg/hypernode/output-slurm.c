@@ -6,7 +6,7 @@
 
 #include "pkg/base/buf.h"
 #include "pkg/fabric/hostlist.h"
-#include "pkg/hypernode/layout.h"
+#include "pkg/hypernode/hypernode.h"
 #include "pkg/hypernode/output-internal.h"
 #include "pkg/hypernode/output.h"
 #include "pkg/json/json.h"
@@ -51,25 +51,25 @@ static const char *key_of(const struct weft_hypernode *hn, const char *nodes, co
     return hn->member_count > 0 && hn->members[0].type == WEFT_MEMBER_NODE ? nodes : switches;
 }
 
-static void put_tiers(const struct weft_layout *layout, struct weft_buf *buf)
+static void put_tiers(const struct weft_output_input *input, struct weft_buf *buf)
 {
-    for (size_t t = 0; t < layout->tier_count; t++) {
-        (void)weft_buf_printf(buf, "%s%s", t > 0 ? ", " : "", layout->tier_names[t]);
+    for (size_t t = 0; t < input->tier_count; t++) {
+        (void)weft_buf_printf(buf, "%s%s", t > 0 ? ", " : "", input->tiers[t]);
     }
 }
 
-int weft_output_slurm_conf(const struct weft_layout *layout, struct weft_buf *buf)
+int weft_output_slurm_conf(const struct weft_output_input *input, struct weft_buf *buf)
 {
-    weft_autofree struct weft_hypernode_ref *order = weft_hypernode_set_ascending(&layout->desired);
+    weft_autofree struct weft_hypernode_ref *order = weft_hypernode_set_ascending(input->set);
     weft_auto(weft_buf_done) struct weft_buf record = {0};
     weft_buf_init(&record, HOSTLIST_MAX);
     if (order == NULL) {
         return -ENOMEM;
     }
     (void)weft_buf_puts(buf, "# written by weft; a switch is a HyperNode; tiers, closest first: ");
-    put_tiers(layout, buf);
+    put_tiers(input, buf);
     (void)weft_buf_putc(buf, '\n');
-    for (size_t i = 0; i < layout->desired.count; i++) {
+    for (size_t i = 0; i < input->set->count; i++) {
         const struct weft_hypernode *hn = order[i].hn;
         weft_buf_reset(&record);
         (void)weft_buf_printf(&record, "SwitchName=%s %s=", hn->name,
@@ -83,15 +83,15 @@ int weft_output_slurm_conf(const struct weft_layout *layout, struct weft_buf *bu
     return buf->status;
 }
 
-static int put_switches(const struct weft_layout *layout, struct weft_json_writer *w)
+static int put_switches(const struct weft_output_input *input, struct weft_json_writer *w)
 {
-    weft_autofree struct weft_hypernode_ref *order = weft_hypernode_set_ascending(&layout->desired);
+    weft_autofree struct weft_hypernode_ref *order = weft_hypernode_set_ascending(input->set);
     weft_auto(weft_buf_done) struct weft_buf list = {0};
     weft_buf_init(&list, HOSTLIST_MAX);
     if (order == NULL) {
         return -ENOMEM;
     }
-    for (size_t i = layout->desired.count; i-- > 0;) { /* roots first, as people read trees */
+    for (size_t i = input->set->count; i-- > 0;) { /* roots first, as people read trees */
         const struct weft_hypernode *hn = order[i].hn;
         weft_buf_reset(&list);
         const int rc = weft_output_hostlist(hn, &list);
@@ -106,7 +106,7 @@ static int put_switches(const struct weft_layout *layout, struct weft_json_write
     return 0;
 }
 
-int weft_output_slurm_yaml(const struct weft_layout *layout, struct weft_buf *buf)
+int weft_output_slurm_yaml(const struct weft_output_input *input, struct weft_buf *buf)
 {
     weft_auto(weft_buf_done) struct weft_buf text = {0};
     weft_auto(weft_json_free) struct weft_json *root = NULL;
@@ -121,7 +121,7 @@ int weft_output_slurm_yaml(const struct weft_layout *layout, struct weft_buf *bu
     weft_json_open(&w, '{');
     weft_json_put_key(&w, "switches");
     weft_json_open(&w, '[');
-    int rc = put_switches(layout, &w);
+    int rc = put_switches(input, &w);
     weft_json_close(&w, ']');
     weft_json_close(&w, '}');
     weft_json_close(&w, '}');

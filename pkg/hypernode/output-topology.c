@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "pkg/base/buf.h"
-#include "pkg/hypernode/layout.h"
+#include "pkg/hypernode/hypernode.h"
 #include "pkg/hypernode/output-internal.h"
 #include "pkg/hypernode/output.h"
 #include "pkg/json/json.h"
@@ -20,8 +20,8 @@ static void put_level(struct weft_json_writer *w, const char *label)
     weft_json_close(w, '}');
 }
 
-static int put_object(const char *api_version, const struct weft_layout *layout,
-                      const struct weft_output_options *options, struct weft_buf *text)
+static int put_object(const char *api_version, const struct weft_output_input *input,
+                      struct weft_buf *text)
 {
     struct weft_json_writer w;
     weft_json_writer_init(&w, text, 0);
@@ -30,20 +30,20 @@ static int put_object(const char *api_version, const struct weft_layout *layout,
     weft_json_kv_string(&w, "kind", "Topology");
     weft_json_put_key(&w, "metadata");
     weft_json_open(&w, '{');
-    weft_json_kv_string(&w, "name", options->instance);
+    weft_json_kv_string(&w, "name", input->instance);
     weft_json_put_key(&w, "labels");
     weft_json_open(&w, '{');
     weft_json_kv_string(&w, WEFT_LABEL_MANAGED_BY, WEFT_LABEL_MANAGED_BY_VALUE);
-    weft_json_kv_string(&w, WEFT_LABEL_INSTANCE, options->instance);
+    weft_json_kv_string(&w, WEFT_LABEL_INSTANCE, input->instance);
     weft_json_close(&w, '}');
     weft_json_close(&w, '}');
     weft_json_put_key(&w, "spec");
     weft_json_open(&w, '{');
     weft_json_put_key(&w, "levels");
     weft_json_open(&w, '[');
-    for (size_t t = layout->tier_count; t > 0; t--) {
+    for (size_t t = input->tier_count; t > 0; t--) {
         char label[320]; /* a label key has at most 253 + 1 + 63 characters */
-        (void)snprintf(label, sizeof(label), "%stier-%zu", options->prefix, t);
+        (void)snprintf(label, sizeof(label), "%stier-%zu", input->prefix, t);
         put_level(&w, label);
     }
     put_level(&w, "kubernetes.io/hostname");
@@ -53,13 +53,13 @@ static int put_object(const char *api_version, const struct weft_layout *layout,
     return text->status;
 }
 
-int weft_output_topology(const char *api_version, const struct weft_layout *layout,
-                         const struct weft_output_options *options, struct weft_buf *buf)
+int weft_output_topology(const char *api_version, const struct weft_output_input *input,
+                         struct weft_buf *buf)
 {
     weft_auto(weft_buf_done) struct weft_buf text = {0};
     weft_auto(weft_json_free) struct weft_json *root = NULL;
     weft_buf_init(&text, OBJECT_MAX);
-    int rc = put_object(api_version, layout, options, &text);
+    int rc = put_object(api_version, input, &text);
     rc = rc == 0 ? weft_json_parse(weft_buf_text(&text), text.len, "topology", &root, NULL) : rc;
     if (rc == 0) {
         (void)weft_buf_puts(buf, "---\n");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which output is written by whom, and the labels as lines. */
+/* Which output is written by whom, and what it is called. */
 #include "pkg/hypernode/output.h"
 
 #include <errno.h>
 
 #include "pkg/base/buf.h"
-#include "pkg/hypernode/layout.h"
+#include "pkg/hypernode/hypernode.h"
 #include "pkg/hypernode/output-internal.h"
 
 const char *weft_output_name(enum weft_output output)
@@ -18,57 +18,52 @@ const char *weft_output_name(enum weft_output output)
     return names[output];
 }
 
-/* "node key=value …": what `kubectl label node` takes. */
-static int labels(const struct weft_layout *layout, const char *prefix, struct weft_buf *buf)
+const char *weft_output_file(enum weft_output output)
 {
-    for (size_t n = 0; n < layout->node_count; n++) {
-        (void)weft_buf_puts(buf, layout->nodes[n]);
-        for (size_t t = 1; t <= layout->tier_count; t++) {
-            (void)weft_buf_printf(buf, " %stier-%zu=%s", prefix, t,
-                                  weft_layout_label(layout, n, t));
-        }
-        (void)weft_buf_putc(buf, '\n');
-    }
-    return buf->status;
+    static const char *const names[WEFT_OUTPUT_COUNT] = {
+        [WEFT_OUTPUT_SLURM_CONF] = "topology.conf", [WEFT_OUTPUT_SLURM_YAML] = "topology.yaml",
+        [WEFT_OUTPUT_DOT] = "fabric.dot",           [WEFT_OUTPUT_KUEUE] = "kueue-topology.yaml",
+        [WEFT_OUTPUT_KAI] = "kai-topology.yaml",    [WEFT_OUTPUT_LABELS] = "labels.txt",
+    };
+    return names[output];
 }
 
-static int write_it(enum weft_output output, const struct weft_layout *layout,
-                    const struct weft_output_options *options, struct weft_buf *buf)
+static int write_it(enum weft_output output, const struct weft_output_input *input,
+                    struct weft_buf *buf)
 {
     switch (output) {
     case WEFT_OUTPUT_SLURM_CONF:
-        return weft_output_slurm_conf(layout, buf);
+        return weft_output_slurm_conf(input, buf);
     case WEFT_OUTPUT_SLURM_YAML:
-        return weft_output_slurm_yaml(layout, buf);
+        return weft_output_slurm_yaml(input, buf);
     case WEFT_OUTPUT_DOT:
-        return weft_output_dot(layout, buf);
+        return weft_output_dot(input, buf);
     case WEFT_OUTPUT_KUEUE:
-        return weft_output_topology("kueue.x-k8s.io/v1beta2", layout, options, buf);
+        return weft_output_topology("kueue.x-k8s.io/v1beta2", input, buf);
     case WEFT_OUTPUT_KAI:
-        return weft_output_topology("kai.scheduler/v1alpha1", layout, options, buf);
+        return weft_output_topology("kai.scheduler/v1alpha1", input, buf);
     case WEFT_OUTPUT_LABELS:
-        return labels(layout, options->prefix, buf);
+        return weft_output_labels(input, buf);
     case WEFT_OUTPUT_COUNT:
         break;
     }
     return -EINVAL;
 }
 
-int weft_output_write(enum weft_output output, const struct weft_layout *layout,
-                      const struct weft_output_options *options, struct weft_buf *buf,
-                      struct weft_error *err)
+int weft_output_write(enum weft_output output, const struct weft_output_input *input,
+                      struct weft_buf *buf, struct weft_error *err)
 {
     const bool levels = output == WEFT_OUTPUT_KUEUE || output == WEFT_OUTPUT_KAI;
-    if (layout->node_count == 0) {
+    if (input->set->count == 0) {
         return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "no node has a place: nothing to write");
     }
-    if (levels && layout->tier_count + 1 > WEFT_OUTPUT_LEVELS_MAX) {
+    if (levels && input->tier_count + 1 > WEFT_OUTPUT_LEVELS_MAX) {
         return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
                             "a Topology has at most %d levels with the host name; the plan has %zu "
                             "tiers",
-                            (int)WEFT_OUTPUT_LEVELS_MAX, layout->tier_count);
+                            (int)WEFT_OUTPUT_LEVELS_MAX, input->tier_count);
     }
-    const int rc = write_it(output, layout, options, buf);
+    const int rc = write_it(output, input, buf);
     if (rc == -EFBIG) {
         return weft_err_set(err, rc, WEFT_ERR_CONFIG, "the output is larger than %zu MiB",
                             buf->max >> 20);

@@ -23,7 +23,14 @@
 #include "tests/unit/proc.h"
 #include "tests/unit/unit.h"
 
-static const struct weft_output_options names = {.prefix = "weft.dev/", .instance = "weft"};
+static struct weft_output_input input_of(const struct weft_layout *layout)
+{
+    return (struct weft_output_input){.set = &layout->desired,
+                                      .tiers = (const char *const *)layout->tier_names,
+                                      .tier_count = layout->tier_count,
+                                      .prefix = "weft.dev/",
+                                      .instance = "weft"};
+}
 
 static void lay_out(const struct weft_tree *tree, size_t plan, struct weft_layout *layout)
 {
@@ -41,8 +48,9 @@ static void write_one(enum weft_output output, const struct weft_layout *layout,
                       struct weft_buf *buf)
 {
     struct weft_error err = {0};
+    const struct weft_output_input input = input_of(layout);
     weft_buf_init(buf, 64 << 20);
-    CHECK_INT(weft_output_write(output, layout, &names, buf, &err), 0);
+    CHECK_INT(weft_output_write(output, &input, buf, &err), 0);
     CHECK_STR(err.message, "");
 }
 
@@ -197,8 +205,8 @@ static void check_manifests(const struct weft_layout *layout)
     weft_auto(weft_buf_done) struct weft_buf buf;
     weft_auto(weft_hypernode_set_done) struct weft_hypernode_set set = {0};
     weft_buf_init(&buf, 64 << 20);
-    CHECK_INT(weft_hypernodes_write_yaml(&layout->desired, names.prefix, &buf), 0);
-    const struct weft_manifest_text text = {weft_buf_text(&buf), buf.len, "out", names.prefix};
+    CHECK_INT(weft_hypernodes_write_yaml(&layout->desired, "weft.dev/", &buf), 0);
+    const struct weft_manifest_text text = {weft_buf_text(&buf), buf.len, "out", "weft.dev/"};
     CHECK_INT(weft_hypernodes_read(&text, &set, NULL, NULL), 0);
     CHECK_INT(set.count, layout->desired.count);
     for (size_t i = 0; i < set.count && set.count == layout->desired.count; i++) {
@@ -307,18 +315,21 @@ static void what_cannot_be_written(void)
     weft_auto(weft_buf_done) struct weft_buf buf;
     struct weft_error err = {0};
     weft_buf_init(&buf, 64);
-    const struct weft_layout empty = {0};
-    CHECK_INT(weft_output_write(WEFT_OUTPUT_DOT, &empty, &names, &buf, &err), -EINVAL);
+    const struct weft_layout nothing = {0};
+    const struct weft_output_input empty = input_of(&nothing);
+    CHECK_INT(weft_output_write(WEFT_OUTPUT_DOT, &empty, &buf, &err), -EINVAL);
     CHECK_CONTAINS(err.message, "nothing to write");
     lay_out(tree, 16, &layout);
-    CHECK_INT(weft_output_write(WEFT_OUTPUT_KUEUE, &layout, &names, &buf, &err), -EINVAL);
+    const struct weft_output_input input = input_of(&layout);
+    CHECK_INT(weft_output_write(WEFT_OUTPUT_KUEUE, &input, &buf, &err), -EINVAL);
     CHECK_CONTAINS(err.message, "at most 16 levels");
-    CHECK_INT(weft_output_write(WEFT_OUTPUT_KAI, &layout, &names, &buf, &err), -EINVAL);
+    CHECK_INT(weft_output_write(WEFT_OUTPUT_KAI, &input, &buf, &err), -EINVAL);
     CHECK_INT(buf.len, 0);
     for (int i = 0; i < WEFT_OUTPUT_COUNT; i++) {
         CHECK(strlen(weft_output_name((enum weft_output)i)) > 2);
+        CHECK(strlen(weft_output_file((enum weft_output)i)) > 6);
     }
-    CHECK_INT(weft_output_write(WEFT_OUTPUT_SLURM_CONF, &layout, &names, &buf, &err), -EFBIG);
+    CHECK_INT(weft_output_write(WEFT_OUTPUT_SLURM_CONF, &input, &buf, &err), -EFBIG);
     CHECK_CONTAINS(err.message, "larger than");
 }
 
@@ -327,6 +338,7 @@ static void every_failing_allocation_is_an_error(void)
     weft_auto(weft_tree_free) struct weft_tree *tree = long_leaf(20);
     weft_auto(weft_layout_done) struct weft_layout layout = {0};
     lay_out(tree, 2, &layout);
+    const struct weft_output_input input = input_of(&layout);
     for (int output = 0; output < WEFT_OUTPUT_COUNT; output++) {
         int rc = -ENOMEM;
         uint64_t n = 0;
@@ -334,7 +346,7 @@ static void every_failing_allocation_is_an_error(void)
             weft_auto(weft_buf_done) struct weft_buf buf;
             weft_buf_init(&buf, 1 << 20);
             (void)weft_mem_fail_after(++n);
-            rc = weft_output_write((enum weft_output)output, &layout, &names, &buf, NULL);
+            rc = weft_output_write((enum weft_output)output, &input, &buf, NULL);
             (void)weft_mem_fail_after(0);
             CHECK(rc == 0 || rc == -ENOMEM);
         }
