@@ -355,7 +355,7 @@ static void show(struct weft_controller *c)
     int status = c->decision.keep.refused ? 1 : 0;
     if (c->options->output == NULL) {
         weft_controller_print_plan(c);
-    } else if (weft_controller_write_folder(c->options, &c->decision, &err) < 0) {
+    } else if (weft_controller_write_folder(c->options, c->config, &c->decision, &err) < 0) {
         weft_log(WEFT_LOG_ERROR, "output", WEFT_KV_S("error", err.message));
         status = 1;
     }

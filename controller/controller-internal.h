@@ -181,6 +181,7 @@ int weft_controller_read_against(const struct weft_options *options,
                                  struct weft_hypernode_set *ret_set, struct weft_error *err)
     __attribute__((warn_unused_result));
 int weft_controller_write_folder(const struct weft_options *options,
+                                 const struct weft_config *config,
                                  const struct weft_decision *decision, struct weft_error *err)
     __attribute__((warn_unused_result));
 

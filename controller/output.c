@@ -4,15 +4,21 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "controller/controller-internal.h"
 #include "controller/controller.h"
 #include "controller/options.h"
 #include "pkg/apply/folder.h"
+#include "pkg/base/buf.h"
 #include "pkg/base/file.h"
 #include "pkg/base/log.h"
+#include "pkg/hypernode/output.h"
 #include "pkg/source/config.h"
 #include "pkg/tree/tree.h"
+
+/* as much as weftctl prints */
+enum { OUTPUT_MAX = 512 << 20 };
 
 int weft_controller_read_against(const struct weft_options *options,
                                  struct weft_hypernode_set *ret_set, struct weft_error *err)
@@ -24,7 +30,52 @@ int weft_controller_read_against(const struct weft_options *options,
     return rc < 0 ? weft_err_wrap(err, rc, "--against %s", options->against) : 0;
 }
 
+/* DIR/outputs/<file>: a folder of its own, since DIR is read back as HyperNodes. */
+static int write_output(const struct weft_options *options, enum weft_output output,
+                        const struct weft_output_input *input, struct weft_error *err)
+{
+    weft_auto(weft_buf_done) struct weft_buf buf;
+    weft_buf_init(&buf, OUTPUT_MAX);
+    weft_autofree char *dir = weft_asprintf("%s/outputs", options->output);
+    weft_autofree char *path =
+        weft_asprintf("%s/outputs/%s", options->output, weft_output_file(output));
+    if (dir == NULL || path == NULL) {
+        return weft_err_nomem(err);
+    }
+    if (mkdir(dir, 0755) < 0 && errno != EEXIST) {
+        return weft_err_errno(err, errno, "%s", dir);
+    }
+    const int rc = weft_output_write(output, input, &buf, err);
+    return rc < 0 ? rc : weft_file_replace(path, weft_buf_text(&buf), buf.len, 0644, err);
+}
+
+/* What other tools read, of the same HyperNodes (docs/outputs.md). */
+static int write_outputs(const struct weft_options *options, const struct weft_config *config,
+                         const struct weft_hypernode_set *set, struct weft_error *err)
+{
+    const struct weft_output_input input = {
+        .set = set,
+        .tiers = (const char *const *)config->tiers.items,
+        .tier_count = config->tiers.count,
+        .prefix = options->prefix,
+        .instance = options->instance,
+    };
+    const bool wanted[WEFT_OUTPUT_COUNT] = {
+        [WEFT_OUTPUT_SLURM_CONF] = config->outputs.slurm,
+        [WEFT_OUTPUT_SLURM_YAML] = config->outputs.slurm,
+        [WEFT_OUTPUT_KUEUE] = config->outputs.kueue,
+        [WEFT_OUTPUT_KAI] = config->outputs.kai,
+        [WEFT_OUTPUT_DOT] = config->outputs.dot,
+    };
+    int rc = 0;
+    for (size_t i = 0; rc >= 0 && set->count > 0 && i < WEFT_OUTPUT_COUNT; i++) {
+        rc = wanted[i] ? write_output(options, (enum weft_output)i, &input, err) : rc;
+    }
+    return rc;
+}
+
 int weft_controller_write_folder(const struct weft_options *options,
+                                 const struct weft_config *config,
                                  const struct weft_decision *decision, struct weft_error *err)
 {
     struct weft_folder_counts state = {0};
@@ -34,6 +85,7 @@ int weft_controller_write_folder(const struct weft_options *options,
         rc =
             weft_folder_write_steps(options->output, &decision->plan, options->prefix, &steps, err);
     }
+    rc = rc == 0 ? write_outputs(options, config, &decision->keep.set, err) : rc;
     if (rc < 0) {
         return weft_err_wrap(err, rc, "--output %s", options->output);
     }
@@ -139,7 +191,7 @@ static int run_offline(struct offline *o, const struct weft_options *options,
     print_findings(o->decision.tree->findings, o->decision.tree->finding_count);
     print_findings(o->decision.layout.findings, o->decision.layout.finding_count);
     print_findings(o->decision.plan.findings, o->decision.plan.finding_count);
-    rc = weft_controller_write_folder(options, &o->decision, err);
+    rc = weft_controller_write_folder(options, o->config, &o->decision, err);
     if (rc == 0 && o->decision.keep.refused) {
         weft_log(WEFT_LOG_WARN, "TopologyChangeRefused", WEFT_KV_S("change", o->decision.keep.hash),
                  WEFT_KV_S("kept", "the places in --against"));

@@ -199,11 +199,17 @@ static int read_brakes(const struct weft_json *root, struct weft_config *config,
 static int read_outputs(const struct weft_json *root, struct weft_config *config,
                         struct weft_error *err)
 {
-    static const char *const keys[] = {"hyperNodes", "labels", NULL};
+    static const char *const keys[] = {"hyperNodes", "labels", "slurm", "kueue",
+                                       "kai",        "dot",    NULL};
+    bool *const values[] = {&config->outputs.hyper_nodes, &config->outputs.labels,
+                            &config->outputs.slurm,       &config->outputs.kueue,
+                            &config->outputs.kai,         &config->outputs.dot};
     const struct weft_json *section = NULL;
     int rc = get_section(root, "outputs", keys, &section, err);
-    rc = rc < 0 ? rc : weft_json_get_bool(section, "hyperNodes", &config->outputs.hyper_nodes, err);
-    return rc < 0 ? rc : weft_json_get_bool(section, "labels", &config->outputs.labels, err);
+    for (size_t i = 0; rc >= 0 && i < WEFT_ARRAY_LEN(values); i++) {
+        rc = weft_json_get_bool(section, keys[i], values[i], err);
+    }
+    return rc;
 }
 
 static int read_words(const struct weft_json *root, struct weft_config *config,

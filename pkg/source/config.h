@@ -131,6 +131,11 @@ struct weft_config {
     struct {
         bool hyper_nodes;
         bool labels;
+        /* with --output only, as files beside the HyperNodes (pkg/hypernode/output.h) */
+        bool slurm;
+        bool kueue;
+        bool kai;
+        bool dot;
     } outputs;
 };
 

@@ -80,6 +80,7 @@ static void a_head_alone_is_the_default(void)
     CHECK_INT(c->brakes.lost_percent, 20);
     CHECK_INT(c->brakes.min_nodes, 8);
     CHECK(c->outputs.hyper_nodes && c->outputs.labels);
+    CHECK(!c->outputs.slurm && !c->outputs.kueue && !c->outputs.kai && !c->outputs.dot);
     /* the default selector leaves out control-plane nodes, whose role label is empty */
     weft_auto(weft_node_done) struct weft_node node = {0};
     CHECK(weft_node_selector_matches(c->node_selector, &node));
@@ -110,7 +111,7 @@ static void every_field_is_read(void)
               "debounce: {quiet: 500ms, max: 1m}\n"
               "holdDown: {snapshots: 5, period: 2h, forgetAfter: 48h}\n"
               "brakes: {lost: 10%, moved: 0%, minNodes: 16}\n"
-              "outputs: {hyperNodes: false, labels: true}\n");
+              "outputs: {hyperNodes: false, labels: true, slurm: true, kai: true}\n");
     if (c == NULL) {
         return;
     }
@@ -143,6 +144,7 @@ static void every_field_is_read(void)
     CHECK_INT(c->brakes.moved_percent, 0);
     CHECK_INT(c->brakes.min_nodes, 16);
     CHECK_INT(c->outputs.hyper_nodes, false);
+    CHECK(c->outputs.slurm && c->outputs.kai && !c->outputs.kueue && !c->outputs.dot);
 }
 
 static void every_kind_has_its_fields(void)

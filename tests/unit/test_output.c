@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "ctl/ctl.h"
 #include "pkg/base/buf.h"
+#include "pkg/base/file.h"
 #include "pkg/base/map.h"
 #include "pkg/base/str.h"
 #include "pkg/fabric/fabric.h"
@@ -385,9 +387,65 @@ static void graphviz_reads_it(void)
     CHECK_INT(proc_end(&p, 0, 10000), 0);
 }
 
+/* The controller's folder holds what weftctl prints of the same configuration. */
+static void the_controllers_folder_has_them(void)
+{
+    static const struct {
+        const char *format, *file;
+    } rows[] = {{"slurm", "topology.conf"},
+                {"slurm-yaml", "topology.yaml"},
+                {"kueue", "kueue-topology.yaml"},
+                {"kai", "kai-topology.yaml"},
+                {"dot", "fabric.dot"}};
+    char config[512];
+    char folder[512];
+    char program[512];
+    (void)snprintf(program, sizeof(program), "%s", proc_path("bin/weft-controller"));
+    (void)snprintf(config, sizeof(config), "%s/outputs.yaml", weft_test_dir());
+    (void)snprintf(folder, sizeof(folder), "%s/output-folder", weft_test_dir());
+    FILE *file = fopen(config, "w");
+    if (file == NULL) {
+        CU_FAIL("cannot write");
+        return;
+    }
+    (void)fprintf(file,
+                  "apiVersion: weft.dev/v1alpha1\nkind: ControllerConfig\n"
+                  "tiers: [leaf, spine, core]\n"
+                  "sources:\n- infiniband: {dump: %s}\n"
+                  "outputs: {slurm: true, kueue: true, kai: true, dot: true}\n",
+                  weft_fixture("fabric/two-racks.ibnetdiscover.txt"));
+    (void)fclose(file);
+    struct proc p = {0};
+    const char *const argv[] = {program, "--once", "--config", config, "--output", folder, NULL};
+    CHECK(proc_start(&p, argv));
+    (void)proc_says(&p, "", 10000);
+    CHECK_INT(proc_end(&p, 0, 10000), 0);
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(rows); i++) {
+        char path[600];
+        (void)snprintf(path, sizeof(path), "%s/outputs/%s", folder, rows[i].file);
+        weft_autofree char *written = NULL;
+        char *printed = NULL;
+        size_t len = 0;
+        FILE *out = open_memstream(&printed, &len);
+        FILE *none = fopen("/dev/null", "w");
+        const char *args[] = {"tree", "--config", config, "-o", rows[i].format, NULL};
+        union {
+            const char **in;
+            char **out;
+        } ctl = {.in = args};
+        CHECK_INT(weft_ctl_tree_to(5, ctl.out, out, none), 0);
+        (void)fclose(out);
+        (void)fclose(none);
+        CHECK_INT(weft_file_read(path, 1 << 20, &written, NULL, NULL), 0);
+        CHECK_STR(written != NULL ? written : "", printed);
+        free(printed);
+    }
+}
+
 WEFT_SUITE(output, {"all_outputs_of_every_shape_agree", all_outputs_of_every_shape_agree},
            {"slurm_lines_have_a_length", slurm_lines_have_a_length},
            {"a_small_fabric_in_full", a_small_fabric_in_full},
            {"what_cannot_be_written", what_cannot_be_written},
            {"every_failing_allocation_is_an_error", every_failing_allocation_is_an_error},
-           {"graphviz_reads_it", graphviz_reads_it})
+           {"graphviz_reads_it", graphviz_reads_it},
+           {"the_controllers_folder_has_them", the_controllers_folder_has_them})
