@@ -229,22 +229,30 @@ static void put_reasons(const struct weft_group *g, struct weft_buf *buf)
     (void)weft_buf_putc(buf, '\n');
 }
 
-static void put_group(const struct weft_view *v, size_t g, size_t width, bool *members,
-                      struct weft_buf *buf)
-{
-    const struct weft_group group = weft_allocator_group(v->allocator, g);
-    const size_t begin = buf->len;
-    for (size_t i = 0; i < v->machine->device_count; i++) {
-        members[i] = weft_allocator_group_has(v->allocator, g, i);
-    }
-    (void)weft_buf_puts(buf, "  ");
-    weft_view_put_indices(v->machine, members, buf);
-    const size_t len = buf->len - begin;
-    (void)weft_buf_printf(buf, "%*s  ", (int)(len < width ? width - len : 0), "");
-    put_reasons(&group, buf);
-}
+enum { GROUP_WIDTH = 16, GROUP_LIST_MAX = 44, GROUPS_SHOWN_MAX = 64 };
 
-enum { GROUP_WIDTH = 18 };
+/* The devices of a group; a long list is cut, and says how many there are. */
+static void put_members(const struct weft_machine *m, const bool *members, struct weft_buf *buf)
+{
+    weft_auto(weft_buf_done) struct weft_buf list;
+    size_t count = 0;
+    weft_buf_init(&list, 1U << 16);
+    weft_view_put_indices(m, members, &list);
+    for (size_t i = 0; i < m->device_count; i++) {
+        count += members[i];
+    }
+    size_t len = list.len;
+    while (len > GROUP_LIST_MAX || (len < list.len && weft_buf_text(&list)[len] != ',')) {
+        len--;
+    }
+    const int width = GROUP_WIDTH;
+    if (len == list.len) {
+        (void)weft_buf_printf(buf, "  %-*s", width, weft_buf_text(&list));
+    } else {
+        (void)weft_buf_printf(buf, "  %.*s,... (%zu)", (int)len, weft_buf_text(&list), count);
+    }
+    buf->status = buf->status < 0 ? buf->status : list.status;
+}
 
 static void put_groups(const struct weft_view *v, bool *members, struct weft_buf *buf)
 {
@@ -253,8 +261,17 @@ static void put_groups(const struct weft_view *v, bool *members, struct weft_buf
         return;
     }
     (void)weft_buf_puts(buf, "\nwhat belongs together, and by what:\n");
-    for (size_t g = 0; g < count; g++) {
-        put_group(v, g, GROUP_WIDTH, members, buf);
+    for (size_t g = 0; g < count && g < GROUPS_SHOWN_MAX; g++) {
+        const struct weft_group group = weft_allocator_group(v->allocator, g);
+        for (size_t i = 0; i < v->machine->device_count; i++) {
+            members[i] = weft_allocator_group_has(v->allocator, g, i);
+        }
+        put_members(v->machine, members, buf);
+        (void)weft_buf_puts(buf, "  ");
+        put_reasons(&group, buf);
+    }
+    if (count > GROUPS_SHOWN_MAX) {
+        (void)weft_buf_printf(buf, "  and %zu more groups\n", count - GROUPS_SHOWN_MAX);
     }
 }
 

@@ -54,7 +54,7 @@ struct weft_eval {
     uint16_t *order;         /* by class, with those below: for the exact search */
     uint16_t *chain;
     uint16_t *room;
-    uint64_t *beyond;
+    uint64_t *beyond; /* by place and number: see search.c; NULL on machines of many classes */
     int8_t *worst;
     uint16_t *broken;
     uint16_t *last_place;  /* by group */

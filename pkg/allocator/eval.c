@@ -51,7 +51,9 @@ static void carve_candidate(struct weft_eval *e, struct carver *c)
     e->order = carve(c, classes, sizeof(uint16_t));
     e->chain = carve(c, classes, sizeof(uint16_t));
     e->room = carve(c, classes, sizeof(uint16_t));
-    e->beyond = carve(c, classes, sizeof(uint64_t));
+    if (classes <= WEFT_CLIMB_CUT_MAX) {
+        e->beyond = carve(c, classes * (e->size + 1), sizeof(uint64_t));
+    }
     e->worst = carve(c, classes, sizeof(int8_t));
     e->broken = carve(c, classes, sizeof(uint16_t));
     e->last_place = carve(c, a->group_count, sizeof(uint16_t));

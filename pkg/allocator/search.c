@@ -92,20 +92,42 @@ static void place_groups(const struct walk *w)
     }
 }
 
-/* How many devices the chains after i's have, and the best link of a class to those behind it. */
-static void look_ahead(struct walk *w)
+/* How many devices the chains after i's have. */
+static void look_ahead(const struct walk *w)
 {
-    struct weft_eval *e = w->e;
-    const struct weft_classes *c = &e->a->classes;
+    const struct weft_eval *e = w->e;
     size_t room = 0;
     for (size_t i = w->classes; i-- > 0;) {
-        const bool ends = e->chain[i] == 0;
-        e->room[i] = (uint16_t)(ends ? room : e->room[i + 1]);
+        e->room[i] = (uint16_t)(e->chain[i] == 0 ? room : e->room[i + 1]);
         room += weft_eval_free(e, e->order[i]);
-        e->beyond[i] = 0;
-        for (size_t k = i + 1; k < w->classes; k++) {
-            const uint64_t b = c->b[(size_t)e->order[i] * c->count + e->order[k]];
-            e->beyond[i] = b > e->beyond[i] ? b : e->beyond[i];
+    }
+}
+
+/* The most that devices of the classes behind a place can add to the degree of one at it: beyond[n]
+ * is what the n best links add up to. */
+static void sum_links(const struct walk *w, size_t at)
+{
+    const struct weft_eval *e = w->e;
+    const struct weft_classes *c = &e->a->classes;
+    const uint64_t *b = &c->b[(size_t)e->order[at] * c->count];
+    uint64_t *beyond = &e->beyond[at * (e->size + 1)];
+    uint64_t below = UINT64_MAX;
+    size_t n = 0;
+    beyond[0] = 0;
+    while (n < w->free) {
+        uint64_t best = 0;
+        size_t devices = 0;
+        for (size_t k = at + 1; k < w->classes; k++) {
+            const uint64_t link = b[e->order[k]];
+            if (link < below && link >= best) {
+                devices = link == best ? devices : 0;
+                devices += weft_eval_free(e, e->order[k]);
+                best = link;
+            }
+        }
+        below = best;
+        for (; n < w->free && (devices > 0 || best == 0); n++, devices--) {
+            beyond[n + 1] = beyond[n] + best;
         }
     }
 }
@@ -122,6 +144,9 @@ static void walk_init(struct walk *w, struct weft_eval *e)
     }
     look_ahead(w);
     place_groups(w);
+    for (size_t i = 0; e->beyond != NULL && i < w->classes; i++) {
+        sum_links(w, i);
+    }
     w->base_worst = weft_eval_worst(e);
 }
 
@@ -181,65 +206,75 @@ static uint64_t cut_bound(const struct walk *w, size_t at, size_t left)
     const struct weft_eval *e = w->e;
     const struct weft_classes *c = &e->a->classes;
     uint64_t bound = UINT64_MAX;
-    for (size_t i = 0; i <= at; i++) {
+    for (size_t i = 0; e->beyond != NULL && i <= at; i++) {
         const size_t class = e->order[i];
-        const uint64_t degree = e->degree[class] - c->b[class * c->count + class];
-        if (e->have[class] > 0 && degree + left * e->beyond[i] < bound) {
-            bound = degree + left * e->beyond[i];
-        }
+        const uint64_t degree =
+            e->degree[class] - c->b[class * c->count + class] + e->beyond[i * (e->size + 1) + left];
+        bound = e->have[class] > 0 && degree < bound ? degree : bound;
     }
     return bound;
 }
 
-/* Entry 5 is at least: the broken groups that have no class behind at, and of each group touched
- * what is left over when all left devices come from it, if any can. */
-static bool groups_are_worse(const struct walk *w, size_t at, size_t left)
+/* The bounds below compare what can at best become of the candidate with the best one: positive if
+ * that is surely worse, 0 if it may be equal, negative if it may be better. */
+static int compare_u64(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* Entry 5: the broken groups that have no class behind at, and of each group touched what is left
+ * over when all left devices come from it, if any can. */
+static int bound_groups(const struct walk *w, size_t at, size_t left)
 {
     const struct weft_eval *e = w->e;
-    if (e->broken[at] != e->best.broken_groups) {
-        return e->broken[at] > e->best.broken_groups;
-    }
     uint32_t leftover = 0;
+    if (e->broken[at] != e->best.broken_groups) {
+        return compare_u64(e->broken[at], e->best.broken_groups);
+    }
     for (size_t g = 0; g < e->a->group_count; g++) {
         const size_t to_come = e->last_place[g] > at && e->last_place[g] < w->classes ? left : 0;
         const size_t over = (size_t)e->group_available[g] - e->group_taken[g];
         leftover += e->group_taken[g] > 0 && over > to_come ? (uint32_t)(over - to_come) : 0;
     }
-    return leftover > e->best.leftover;
+    return compare_u64(leftover, e->best.leftover);
 }
 
-/* Entries 3, 4 and 5 of the candidate are at least these, or the same. */
-static bool place_is_worse(const struct walk *w, size_t at, size_t left)
+/* Entries 1 and 2. */
+static int bound_links(const struct walk *w, size_t at, size_t left)
+{
+    const struct weft_eval *e = w->e;
+    if (e->size == 1 || !e->a->classes.any_links) {
+        return 0; /* the same for all sets */
+    }
+    return e->best.components == 1 ? compare_u64(e->best.min_cut_mbps, cut_bound(w, at, left)) : -1;
+}
+
+/* Entries 3 and 4. */
+static int bound_place(const struct walk *w, size_t at)
 {
     const struct weft_eval *e = w->e;
     if (e->worst[at] != e->best.worst_tier) {
-        return e->worst[at] > e->best.worst_tier;
+        return e->worst[at] - e->best.worst_tier;
     }
     const uint32_t sockets = weft_eval_places(e, e->a->classes.socket);
-    if (sockets != e->best.sockets) {
-        return sockets > e->best.sockets;
-    }
-    const uint32_t nodes = weft_eval_places(e, e->a->classes.numa);
-    return nodes != e->best.numa_nodes ? nodes > e->best.numa_nodes : groups_are_worse(w, at, left);
+    return sockets != e->best.sockets
+               ? compare_u64(sockets, e->best.sockets)
+               : compare_u64(weft_eval_places(e, e->a->classes.numa), e->best.numa_nodes);
 }
 
 /* With left devices to come from classes behind at: is every such set worse than the best one? The
- * first entry whose bound differs from the best one's tells; behind one without a bound, no. */
+ * first entry whose bound differs from the best one's tells. */
 static bool is_hopeless(const struct walk *w, size_t at, size_t left)
 {
-    const struct weft_eval *e = w->e;
-    if (!e->have_best) {
+    if (!w->e->have_best) {
         return false;
     }
-    if (e->policy == WEFT_POLICY_PACKED) {
-        return groups_are_worse(w, at, left);
-    }
-    if (e->best.components == 1 && e->size > 1) {
-        const uint64_t bound = cut_bound(w, at, left);
-        return bound < e->best.min_cut_mbps ||
-               (bound == e->best.min_cut_mbps && place_is_worse(w, at, left));
-    }
-    return (e->size == 1 || !e->a->classes.any_links) && place_is_worse(w, at, left);
+    const bool packed = w->e->policy == WEFT_POLICY_PACKED;
+    int order = packed ? bound_groups(w, at, left) : 0;
+    order = order == 0 ? bound_links(w, at, left) : order;
+    order = order == 0 ? bound_place(w, at) : order;
+    order = order == 0 && !packed ? bound_groups(w, at, left) : order;
+    return order > 0;
 }
 
 static void put(const struct walk *w, size_t at, int count)

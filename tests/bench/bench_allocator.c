@@ -140,7 +140,8 @@ static int compare_times(const void *a, const void *b)
 static void report(const char *name, int64_t *ns, size_t count)
 {
     qsort(ns, count, sizeof(*ns), compare_times);
-    (void)printf("%s_p50 %.1f us\n", name, (double)ns[count / 2] / 1e3);
+    const int64_t median = ns[count / 2];
+    (void)printf("%s_p50 %.1f us\n", name, (double)median / 1e3);
     (void)printf("%s_max %.1f us\n", name, (double)ns[count - 1] / 1e3);
 }
 

@@ -51,7 +51,7 @@ static void links(uint64_t *s, struct oracle_machine *m)
     const int density = 10 + below(s, 90);
     for (int i = 0; i < m->n; i++) {
         for (int j = i + 1; j < m->n; j++) {
-            const int64_t random = 25000 * (1 + below(s, 3));
+            const int64_t random = INT64_C(25000) * (1 + below(s, 3));
             switch (kind) {
             case 0: /* none */
                 both(m, i, j, 0);
@@ -113,7 +113,7 @@ static void identity(uint64_t *s, struct oracle_machine *m)
 {
     const bool all_bdf = chance(s, 80);
     const bool partitions = chance(s, 15);
-    int shuffled[ORACLE_DEVICES_MAX];
+    int shuffled[ORACLE_DEVICES_MAX] = {0};
     for (int i = 0; i < m->n; i++) {
         const int j = below(s, i + 1);
         shuffled[i] = shuffled[j];
@@ -176,7 +176,7 @@ static void block_machine(uint64_t *s, struct oracle_machine *m)
     const bool interleaved = chance(s, 40);
     const struct levels links = {25000 * below(s, 4), 25000 * below(s, 3), 25000 * below(s, 2)};
     const struct levels dist = {below(s, 3), 3 + below(s, 2), 4 + below(s, 2)};
-    int block[ORACLE_DEVICES_MAX];
+    int block[ORACLE_DEVICES_MAX] = {0};
     for (int i = 0; i < m->n; i++) {
         block[i] = interleaved ? i % blocks : i / size;
     }
