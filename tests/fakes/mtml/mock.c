@@ -96,6 +96,12 @@ static unsigned count_of(const cJSON *array)
     return (unsigned)cJSON_GetArraySize(array);
 }
 
+__attribute__((destructor)) static void forget(void)
+{
+    cJSON_Delete(root);
+    root = NULL;
+}
+
 #define EXPORT __attribute__((visibility("default")))
 #define MTML(field, parameters, symbol, needed)                                                    \
     EXPORT unsigned mock_##field parameters __asm__(symbol);
@@ -110,8 +116,7 @@ unsigned mock_init(struct weft_mtml_library **library)
 
 unsigned mock_shut_down(struct weft_mtml_library *library)
 {
-    cJSON_Delete(root);
-    root = NULL;
+    forget();
     return library == &the_library ? WEFT_MTML_OK : WEFT_MTML_NOT_SUPPORTED;
 }
 
