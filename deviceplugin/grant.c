@@ -17,14 +17,14 @@ enum { ENV_VALUE_MAX = WEFT_MACHINE_DEVICES_MAX * WEFT_DEVICE_ID_MAX };
 
 /* ---- preferred allocation ---- */
 
-/* The numbers of the known ids; unknown ones are dropped, as the objective says. */
+/* The devices of the known ids; unknown ones are dropped, as the objective says. */
 static size_t *numbers_of(const struct weft_inventory *inventory, struct weft_pb_arena *arena,
                           const struct weft_kubelet_ids *ids, size_t *ret_count)
 {
     size_t *numbers = weft_pb_arena_alloc(arena, (ids->count + 1) * sizeof(numbers[0]));
     *ret_count = 0;
     for (size_t i = 0; numbers != NULL && i < ids->count; i++) {
-        const size_t number = weft_inventory_find(inventory, ids->ids[i]);
+        const size_t number = weft_inventory_find(inventory, ids->ids[i], NULL);
         if (number != SIZE_MAX) {
             numbers[(*ret_count)++] = number;
         }
@@ -32,13 +32,12 @@ static size_t *numbers_of(const struct weft_inventory *inventory, struct weft_pb
     return numbers;
 }
 
-static int prefer_one(const struct weft_grant_preferring *from,
-                      const struct weft_kubelet_preferred *container,
-                      struct weft_preference *ret_preference)
+static int prefer_devices(const struct weft_grant_preferring *from,
+                          const struct weft_kubelet_preferred *container,
+                          struct weft_preference *ret_preference)
 {
     const struct weft_inventory *inventory = from->inventory;
     struct weft_pb_arena *arena = from->arena;
-    const struct weft_allocator *allocator = weft_inventory_allocator(inventory);
     struct weft_request request = {.size = container->size, .policy = from->policy};
     const size_t *available =
         numbers_of(inventory, arena, &container->available, &request.available_count);
@@ -50,7 +49,8 @@ static int prefer_one(const struct weft_grant_preferring *from,
     request.available = available;
     request.required = required;
     weft_auto(weft_choice_done) struct weft_choice choice = {0};
-    const int rc = weft_allocator_pick(allocator, &request, &choice, NULL);
+    const int rc =
+        weft_allocator_pick(weft_inventory_allocator(inventory), &request, &choice, NULL);
     if (rc < 0) {
         return rc;
     }
@@ -71,6 +71,75 @@ static int prefer_one(const struct weft_grant_preferring *from,
     return 0;
 }
 
+static struct weft_replica *replicas_of(const struct weft_inventory *inventory,
+                                        struct weft_pb_arena *arena,
+                                        const struct weft_kubelet_ids *ids, size_t *ret_count)
+{
+    struct weft_replica *replicas =
+        weft_pb_arena_alloc(arena, (ids->count + 1) * sizeof(replicas[0]));
+    *ret_count = 0;
+    for (size_t i = 0; replicas != NULL && i < ids->count; i++) {
+        struct weft_replica r = {0};
+        r.device = weft_inventory_find(inventory, ids->ids[i], &r.number);
+        if (r.device != SIZE_MAX) {
+            replicas[(*ret_count)++] = r;
+        }
+    }
+    return replicas;
+}
+
+/* The ids of a choice, in the arena. */
+static const char **replica_ids(const struct weft_inventory *inventory, struct weft_pb_arena *arena,
+                                const struct weft_replica_choice *choice)
+{
+    const char **ids = weft_pb_arena_alloc(arena, (choice->count + 1) * sizeof(ids[0]));
+    for (size_t i = 0; ids != NULL && i < choice->count; i++) {
+        char *id = weft_pb_arena_alloc(arena, WEFT_INVENTORY_ID_MAX);
+        if (id == NULL) {
+            return NULL;
+        }
+        ids[i] = weft_inventory_id(inventory, choice->ids[i].device, choice->ids[i].number, id);
+    }
+    return ids;
+}
+
+static int prefer_replicas(const struct weft_grant_preferring *from,
+                           const struct weft_kubelet_preferred *container,
+                           struct weft_preference *ret_preference)
+{
+    const struct weft_inventory *inventory = from->inventory;
+    struct weft_pb_arena *arena = from->arena;
+    const size_t devices = weft_inventory_machine(inventory)->device_count;
+    struct weft_replica_request request = {
+        .size = container->size, .policy = from->policy, .sharing = from->sharing};
+    uint32_t *totals = weft_pb_arena_alloc(arena, (devices + 1) * sizeof(totals[0]));
+    const struct weft_replica *available =
+        replicas_of(inventory, arena, &container->available, &request.available_count);
+    const struct weft_replica *required =
+        replicas_of(inventory, arena, &container->required, &request.required_count);
+    if (totals == NULL || available == NULL || required == NULL) {
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < devices; i++) {
+        totals[i] = weft_inventory_replicas(inventory);
+    }
+    request.available = available;
+    request.required = required;
+    request.totals = totals;
+    weft_auto(weft_replica_choice_done) struct weft_replica_choice choice = {0};
+    const int rc =
+        weft_allocator_pick_replicas(weft_inventory_allocator(inventory), &request, &choice, NULL);
+    const char **ids = rc == 0 ? replica_ids(inventory, arena, &choice) : NULL;
+    if (ids == NULL) {
+        return rc < 0 ? rc : -ENOMEM;
+    }
+    ret_preference->answered = true;
+    ret_preference->exact = choice.exact;
+    ret_preference->ids = ids;
+    ret_preference->count = choice.count;
+    return 0;
+}
+
 void weft_grant_prefer(const struct weft_grant_preferring *from, const void *request, size_t len,
                        struct weft_buf *buf)
 {
@@ -86,7 +155,9 @@ void weft_grant_prefer(const struct weft_grant_preferring *from, const void *req
         struct weft_preference preference = {.available = container->available.count,
                                              .required = container->required.count,
                                              .size = container->size};
-        (void)prefer_one(from, container, &preference);
+        (void)(weft_inventory_replicas(from->inventory) > 1
+                   ? prefer_replicas(from, container, &preference)
+                   : prefer_devices(from, container, &preference));
         lists[i] = (struct weft_kubelet_ids){.ids = preference.ids, .count = preference.count};
         if (from->told != NULL) {
             from->told(from->data, &preference);
@@ -112,6 +183,12 @@ static int resolve(const struct weft_inventory *inventory, struct weft_pb_arena 
                    size_t *ret_count, struct weft_error *err)
 {
     const struct weft_machine *machine = weft_inventory_machine(inventory);
+    if (ids->count > 1 && weft_inventory_one_only(inventory)) {
+        return weft_err_set(err, -EINVAL, WEFT_ERR_GRPC,
+                            "a container asks for %zu shared devices: the configuration allows 1 "
+                            "(failRequestsGreaterThanOne), as more give it no larger share",
+                            ids->count);
+    }
     bool *taken = weft_pb_arena_alloc(arena, machine->device_count + 1);
     const struct weft_device **devices =
         weft_pb_arena_alloc(arena, (ids->count + 1) * sizeof(void *));
@@ -120,7 +197,7 @@ static int resolve(const struct weft_inventory *inventory, struct weft_pb_arena 
     }
     size_t count = 0;
     for (size_t i = 0; i < ids->count; i++) {
-        const size_t number = weft_inventory_find(inventory, ids->ids[i]);
+        const size_t number = weft_inventory_find(inventory, ids->ids[i], NULL);
         if (number == SIZE_MAX) {
             return weft_err_set(err, -EINVAL, WEFT_ERR_GRPC, "there is no device %.80s",
                                 ids->ids[i]);
@@ -267,16 +344,24 @@ int weft_grant_list(const struct weft_inventory *inventory, struct weft_pb_arena
                     struct weft_buf *buf)
 {
     const struct weft_machine *machine = weft_inventory_machine(inventory);
+    const uint32_t replicas = weft_inventory_replicas(inventory);
+    const size_t count = machine->device_count * replicas;
     struct weft_kubelet_device *devices =
-        weft_pb_arena_alloc(arena, (machine->device_count + 1) * sizeof(devices[0]));
+        weft_pb_arena_alloc(arena, (count + 1) * sizeof(devices[0]));
     if (devices == NULL) {
         return -ENOMEM;
     }
-    for (size_t i = 0; i < machine->device_count; i++) {
-        const struct weft_device *d = &machine->devices[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct weft_device *d = &machine->devices[i / replicas];
+        char *id = weft_pb_arena_alloc(arena, WEFT_INVENTORY_ID_MAX);
+        if (id == NULL) {
+            return -ENOMEM;
+        }
         devices[i] = (struct weft_kubelet_device){
-            .id = d->id, .healthy = d->healthy, .numa_node = d->numa_node};
+            .id = weft_inventory_id(inventory, i / replicas, (uint32_t)(i % replicas), id),
+            .healthy = d->healthy,
+            .numa_node = d->numa_node};
     }
-    const struct weft_kubelet_devices list = {.devices = devices, .count = machine->device_count};
+    const struct weft_kubelet_devices list = {.devices = devices, .count = count};
     return weft_kubelet_encode_devices(arena, &list, buf);
 }

@@ -20,6 +20,7 @@ struct weft_preference;
 struct weft_grant_preferring {
     const struct weft_inventory *inventory;
     enum weft_policy policy;
+    enum weft_sharing sharing;
     struct weft_pb_arena *arena; /* working memory */
     /* Called for each container with what is answered, borrowed for the call; may be NULL. */
     void (*told)(void *data, const struct weft_preference *preference);

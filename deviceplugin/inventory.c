@@ -3,8 +3,11 @@
 #include "deviceplugin/inventory.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "pkg/allocator/allocator.h"
 #include "pkg/base/log.h"
@@ -17,7 +20,9 @@ enum { INVENTORY_MAGIC = 0x496e7674 /* "Invt" */ };
 struct weft_inventory {
     uint32_t magic;
     struct weft_machine *machine;
-    struct weft_map *numbers;      /* id -> device number */
+    uint32_t replicas; /* at least 1 */
+    bool one_only;
+    struct weft_map *numbers;      /* id -> device number x replicas + replica */
     struct weft_allocator *direct; /* without tables: answers until they are there, or for ever */
     struct weft_allocator *tables; /* the thread's while building */
     bool building;
@@ -27,8 +32,63 @@ struct weft_inventory {
     struct weft_post post;
 };
 
-int weft_inventory_new(struct weft_machine *machine, struct weft_inventory **ret_inventory,
-                       struct weft_error *err)
+/* Returns its length. */
+static size_t make_id(const struct weft_inventory *inventory, size_t device, uint32_t replica,
+                      char id[WEFT_INVENTORY_ID_MAX])
+{
+    const char *own = inventory->machine->devices[device].id;
+    if (inventory->replicas > 1) {
+        (void)snprintf(id, WEFT_INVENTORY_ID_MAX, "%s::%" PRIu32, own, replica);
+    } else {
+        (void)snprintf(id, WEFT_INVENTORY_ID_MAX, "%s", own);
+    }
+    return strlen(id);
+}
+
+const char *weft_inventory_id(const struct weft_inventory *inventory, size_t device,
+                              uint32_t replica, char *id)
+{
+    WEFT_CHECK(inventory, INVENTORY_MAGIC);
+    (void)make_id(inventory, device, replica, id);
+    return id;
+}
+
+/* Ids to numbers: device x replicas + replica. */
+static int add_ids(struct weft_inventory *inventory, size_t device, struct weft_error *err)
+{
+    const char *machine = inventory->machine->name;
+    for (uint32_t r = 0; r < inventory->replicas; r++) {
+        char id[WEFT_INVENTORY_ID_MAX];
+        if (make_id(inventory, device, r, id) >= WEFT_DEVICE_ID_MAX) {
+            return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
+                                "%s: %s is too long for an id, which has at most %d bytes", machine,
+                                id, WEFT_DEVICE_ID_MAX - 1);
+        }
+        const int rc = weft_map_put(inventory->numbers, id, device * inventory->replicas + r);
+        if (rc < 0) {
+            return weft_err_set(err, rc, WEFT_ERR_ERRNO, "devices of %s", machine);
+        }
+        if (rc > 0) {
+            return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "%s: two devices have the id %s",
+                                machine, id);
+        }
+    }
+    return 0;
+}
+
+static int fill(struct weft_inventory *inventory, struct weft_error *err)
+{
+    for (size_t i = 0; i < inventory->machine->device_count; i++) {
+        const int rc = add_ids(inventory, i, err);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return weft_allocator_new_direct(inventory->machine, &inventory->direct, err);
+}
+
+int weft_inventory_new(struct weft_machine *machine, const struct weft_inventory_options *options,
+                       struct weft_inventory **ret_inventory, struct weft_error *err)
 {
     weft_auto(weft_inventory_free) struct weft_inventory *inventory =
         weft_calloc(1, sizeof(*inventory));
@@ -36,25 +96,18 @@ int weft_inventory_new(struct weft_machine *machine, struct weft_inventory **ret
         return weft_err_nomem(err);
     }
     inventory->magic = INVENTORY_MAGIC;
-    inventory->numbers = weft_map_new(WEFT_MACHINE_DEVICES_MAX);
+    inventory->replicas = options != NULL && options->replicas > 1 ? options->replicas : 1;
+    inventory->one_only = options != NULL && options->fail_above_one;
+    inventory->numbers = weft_map_new(WEFT_REPLICAS_MAX);
     if (inventory->numbers == NULL) {
         return weft_err_nomem(err);
     }
-    for (size_t i = 0; i < machine->device_count; i++) {
-        const int rc = weft_map_put(inventory->numbers, machine->devices[i].id, i);
-        if (rc < 0) {
-            return weft_err_set(err, rc, WEFT_ERR_ERRNO, "devices of %s", machine->name);
-        }
-        if (rc > 0) {
-            return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "%s: two devices have the id %s",
-                                machine->name, machine->devices[i].id);
-        }
-    }
-    const int rc = weft_allocator_new_direct(machine, &inventory->direct, err);
+    inventory->machine = machine;
+    const int rc = fill(inventory, err);
     if (rc < 0) {
+        inventory->machine = NULL; /* stays the caller's */
         return rc;
     }
-    inventory->machine = machine;
     *ret_inventory = weft_steal(&inventory);
     return 0;
 }
@@ -83,11 +136,30 @@ const struct weft_machine *weft_inventory_machine(const struct weft_inventory *i
     return inventory->machine;
 }
 
-size_t weft_inventory_find(const struct weft_inventory *inventory, const char *id)
+size_t weft_inventory_find(const struct weft_inventory *inventory, const char *id,
+                           uint32_t *ret_replica)
 {
     WEFT_CHECK(inventory, INVENTORY_MAGIC);
-    size_t number = SIZE_MAX;
-    return weft_map_get(inventory->numbers, id, &number) ? number : SIZE_MAX;
+    size_t number = 0;
+    if (!weft_map_get(inventory->numbers, id, &number)) {
+        return SIZE_MAX;
+    }
+    if (ret_replica != NULL) {
+        *ret_replica = (uint32_t)(number % inventory->replicas);
+    }
+    return number / inventory->replicas;
+}
+
+uint32_t weft_inventory_replicas(const struct weft_inventory *inventory)
+{
+    WEFT_CHECK(inventory, INVENTORY_MAGIC);
+    return inventory->replicas;
+}
+
+bool weft_inventory_one_only(const struct weft_inventory *inventory)
+{
+    WEFT_CHECK(inventory, INVENTORY_MAGIC);
+    return inventory->one_only;
 }
 
 static void *build(void *data)

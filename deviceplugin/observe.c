@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "deviceplugin/endpoints.h"
 #include "deviceplugin/inventory.h"
 #include "deviceplugin/link.h"
 #include "deviceplugin/service.h"
@@ -24,23 +25,34 @@ struct weft_observe {
 
 /* ---- /metrics ---- */
 
-static void put_devices(const struct weft_observe *o, struct weft_buf *buf)
+/* What one resource advertises: devices, each counted once, or with its replicas. */
+static void put_resource(const struct weft_endpoint_view *view, struct weft_buf *buf)
 {
-    const struct weft_machine *m =
-        weft_inventory_machine(weft_service_inventory(o->options.service));
+    const struct weft_inventory *inventory = weft_service_inventory(view->service);
+    const struct weft_machine *m = weft_inventory_machine(inventory);
+    const uint32_t replicas = weft_inventory_replicas(inventory);
     uint64_t healthy = 0;
     for (size_t i = 0; i < m->device_count; i++) {
         healthy += m->devices[i].healthy ? 1 : 0;
     }
+    const char *const good[] = {"resource", view->resource, "health", "healthy", NULL};
+    const char *const bad[] = {"resource", view->resource, "health", "unhealthy", NULL};
+    weft_metric_value(buf, "weft_plugin_devices", good, healthy * replicas);
+    weft_metric_value(buf, "weft_plugin_devices", bad, (m->device_count - healthy) * replicas);
+}
+
+static void put_devices(const struct weft_observe *o, struct weft_buf *buf)
+{
     weft_metric_head(buf, "weft_plugin_devices", WEFT_METRIC_GAUGE,
-                     "Devices that are advertised, by health.");
-    const char *const good[] = {"resource", *o->options.resource, "health", "healthy", NULL};
-    const char *const bad[] = {"resource", *o->options.resource, "health", "unhealthy", NULL};
-    weft_metric_value(buf, "weft_plugin_devices", good, healthy);
-    weft_metric_value(buf, "weft_plugin_devices", bad, m->device_count - healthy);
+                     "Ids that are advertised, by health; a shared device has several.");
+    for (size_t i = 0; i < weft_endpoints_count(o->options.endpoints); i++) {
+        const struct weft_endpoint_view view = weft_endpoints_at(o->options.endpoints, i);
+        put_resource(&view, buf);
+    }
+    const struct weft_machine *m = weft_endpoints_machine(o->options.endpoints);
     weft_metric_head(buf, "weft_plugin_device_healthy", WEFT_METRIC_GAUGE,
                      "1 for a healthy device; reason says why one is not.");
-    for (size_t i = 0; i < m->device_count; i++) {
+    for (size_t i = 0; m != NULL && i < m->device_count; i++) {
         const struct weft_device *d = &m->devices[i];
         const char *const labels[] = {"device",         d->id, "model", d->model, "reason",
                                       d->health_reason, NULL};
@@ -50,11 +62,10 @@ static void put_devices(const struct weft_observe *o, struct weft_buf *buf)
 
 static void put_nics(const struct weft_observe *o, struct weft_buf *buf)
 {
-    const struct weft_machine *m =
-        weft_inventory_machine(weft_service_inventory(o->options.service));
+    const struct weft_machine *m = weft_endpoints_machine(o->options.endpoints);
     weft_metric_head(buf, "weft_plugin_nic_up", WEFT_METRIC_GAUGE,
                      "1 for a NIC with an active port; NICs of unknown state are left out.");
-    for (size_t i = 0; i < m->nic_count; i++) {
+    for (size_t i = 0; m != NULL && i < m->nic_count; i++) {
         const char *const labels[] = {"nic", m->nics[i].name, "netdev", m->nics[i].netdev, NULL};
         if (m->nics[i].up >= 0) {
             weft_metric_value(buf, "weft_plugin_nic_up", labels, m->nics[i].up > 0 ? 1 : 0);
@@ -100,10 +111,28 @@ static void put_requests(const struct weft_stats *s, struct weft_buf *buf)
     weft_metric_histogram(buf, "weft_plugin_allocate_seconds", NULL, &s->allocate_time);
 }
 
-static bool is_registered(const struct weft_observe *o)
+static bool is_registered(const struct weft_endpoint_view *view)
 {
-    const struct weft_link *link = *o->options.link;
-    return link != NULL && weft_link_registered(link);
+    return view->link != NULL && weft_link_registered(view->link);
+}
+
+/* By resource: registered, and streams. */
+static void put_registrations(const struct weft_observe *o, struct weft_buf *buf)
+{
+    const size_t count = weft_endpoints_count(o->options.endpoints);
+    weft_metric_head(buf, "weft_plugin_registered", WEFT_METRIC_GAUGE,
+                     "1 while the kubelet knows the resource.");
+    for (size_t i = 0; i < count; i++) {
+        const struct weft_endpoint_view view = weft_endpoints_at(o->options.endpoints, i);
+        const char *const labels[] = {"resource", view.resource, NULL};
+        weft_metric_value(buf, "weft_plugin_registered", labels, is_registered(&view) ? 1 : 0);
+    }
+    weft_metric_head(buf, "weft_plugin_streams", WEFT_METRIC_GAUGE, "Open ListAndWatch streams.");
+    for (size_t i = 0; i < count; i++) {
+        const struct weft_endpoint_view view = weft_endpoints_at(o->options.endpoints, i);
+        const char *const labels[] = {"resource", view.resource, NULL};
+        weft_metric_value(buf, "weft_plugin_streams", labels, weft_service_streams(view.service));
+    }
 }
 
 static void put_link(const struct weft_observe *o, struct weft_buf *buf)
@@ -115,12 +144,9 @@ static void put_link(const struct weft_observe *o, struct weft_buf *buf)
         {"unhealthy", s->became_unhealthy}, {"healthy", s->became_healthy}, {NULL, 0}};
     const struct part uses[] = {
         {"used", s->machine_changes}, {"refused", s->machine_refused}, {NULL, 0}};
-    weft_metric_single(buf, "weft_plugin_registered", WEFT_METRIC_GAUGE,
-                       "1 while the kubelet knows the plugin.", is_registered(o) ? 1 : 0);
+    put_registrations(o, buf);
     put_counter(buf, "weft_plugin_registrations_total", "Registrations at the kubelet by result.",
                 "result", results);
-    weft_metric_single(buf, "weft_plugin_streams", WEFT_METRIC_GAUGE, "Open ListAndWatch streams.",
-                       weft_service_streams(o->options.service));
     weft_metric_single(buf, "weft_plugin_device_lists_sent_total", WEFT_METRIC_COUNTER,
                        "Device lists sent to streams.", s->lists_sent);
     put_counter(buf, "weft_plugin_health_transitions_total", "Changes of a device's health.", "to",
@@ -145,28 +171,37 @@ static void put_metrics(const struct weft_observe *o, struct weft_http_answer *a
 
 /* ---- the other pages ---- */
 
-static void put_nothing(const struct weft_observe *o, struct weft_buf *buf)
+/* Nothing to register is no fault of the plugin's: a node without devices must not hold up a
+ * rollout. */
+static void put_idle(const struct weft_machine *machine, struct weft_buf *buf)
 {
-    const struct weft_machine *m =
-        weft_inventory_machine(weft_service_inventory(o->options.service));
-    (void)weft_buf_printf(buf, "no device to register: %s\n",
-                          m->warning_count > 0 ? m->warnings[0] : m->name);
+    const char *why = machine == NULL              ? "the driver has not answered yet"
+                      : machine->warning_count > 0 ? machine->warnings[0]
+                                                   : machine->name;
+    (void)weft_buf_printf(buf, "ok\nno device to register: %s\n", why);
 }
 
 /* Level-triggered like the registration itself: what is missing now. */
 static void put_ready(const struct weft_observe *o, struct weft_http_answer *answer)
 {
-    if (is_registered(o)) {
+    size_t due = 0;
+    size_t missing = 0;
+    for (size_t i = 0; i < weft_endpoints_count(o->options.endpoints); i++) {
+        const struct weft_endpoint_view view = weft_endpoints_at(o->options.endpoints, i);
+        due += view.link != NULL ? 1 : 0;
+        if (view.link != NULL && !is_registered(&view)) {
+            missing++;
+            (void)weft_buf_printf(&answer->body, "not registered at the kubelet for %s\n",
+                                  view.resource);
+        }
+    }
+    if (due == 0) {
+        put_idle(weft_endpoints_machine(o->options.endpoints), &answer->body);
+    } else if (missing == 0) {
         (void)weft_buf_puts(&answer->body, "ok\n");
-        return;
+    } else {
+        answer->status = STATUS_UNAVAILABLE;
     }
-    answer->status = STATUS_UNAVAILABLE;
-    if (*o->options.link == NULL) {
-        put_nothing(o, &answer->body);
-        return;
-    }
-    (void)weft_buf_printf(&answer->body, "not registered at the kubelet for %s\n",
-                          *o->options.resource);
 }
 
 static void put_allocations(const struct weft_stats *s, struct weft_buf *buf)
@@ -181,9 +216,14 @@ static void put_allocations(const struct weft_stats *s, struct weft_buf *buf)
 
 static void put_machine(const struct weft_observe *o, struct weft_http_answer *answer)
 {
+    const struct weft_machine *machine = weft_endpoints_machine(o->options.endpoints);
+    if (machine == NULL) {
+        answer->status = STATUS_UNAVAILABLE;
+        (void)weft_buf_puts(&answer->body, "the driver has not answered yet\n");
+        return;
+    }
     answer->type = "application/json";
-    const int rc = weft_machine_write_json(
-        weft_inventory_machine(weft_service_inventory(o->options.service)), &answer->body);
+    const int rc = weft_machine_write_json(machine, &answer->body);
     answer->body.status = rc < 0 ? rc : answer->body.status;
 }
 

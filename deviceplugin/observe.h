@@ -7,19 +7,16 @@
 #include "pkg/base/error.h"
 #include "pkg/base/mem.h"
 
-struct weft_link;
+struct weft_endpoints;
 struct weft_loop;
 struct weft_observe;
-struct weft_service;
 struct weft_stats;
 
 /* All borrowed; must live as long. */
 struct weft_observe_options {
     struct weft_loop *loop;
-    const char *listen;          /* as in weft_http_options */
-    const char *const *resource; /* what is, or would be, registered */
-    const struct weft_service *service;
-    struct weft_link *const *link; /* NULL there: there was nothing to register yet */
+    const char *listen; /* as in weft_http_options */
+    const struct weft_endpoints *endpoints;
     const struct weft_stats *stats;
 };
 

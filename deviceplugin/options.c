@@ -17,6 +17,7 @@
 
 enum {
     RESOURCE_NAME_MAX = 63,
+    DOMAIN_MAX = 253,
     SOCKET_PATH_MAX = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1,
     PLUGIN_DIR_MAX = SOCKET_PATH_MAX - sizeof("/" WEFT_KUBELET_SOCKET) + 1
 };
@@ -67,14 +68,16 @@ static bool name_valid(struct weft_str name)
 
 bool weft_resource_valid(const char *name)
 {
+    char domain[DOMAIN_MAX + 1];
     const char *slash = strchr(name, '/');
-    weft_autofree char *domain = slash != NULL ? weft_strndup(name, (size_t)(slash - name)) : NULL;
-    if (domain == NULL || !weft_dns_subdomain_valid(domain)) {
+    if (slash == NULL || slash - name > DOMAIN_MAX) {
         return false;
     }
+    memcpy(domain, name, (size_t)(slash - name));
+    domain[slash - name] = '\0';
     const struct weft_str d = weft_str(domain);
-    return !weft_str_eq(d, "kubernetes.io") && !weft_str_ends(d, ".kubernetes.io") &&
-           name_valid(weft_str(slash + 1));
+    return weft_dns_subdomain_valid(domain) && !weft_str_eq(d, "kubernetes.io") &&
+           !weft_str_ends(d, ".kubernetes.io") && name_valid(weft_str(slash + 1));
 }
 
 const char *weft_resource_of_vendor(const char *vendor)
@@ -169,7 +172,7 @@ static char **text_field(struct weft_options *options, enum weft_option option)
     case WEFT_OPTION_MACHINE:
         return &options->machine;
     case WEFT_OPTION_RESOURCE:
-        return &options->resource;
+        return &options->pools.resource;
     case WEFT_OPTION_PLUGIN_DIR:
         return &options->plugin_dir;
     case WEFT_OPTION_CONFIG:
@@ -361,7 +364,7 @@ int weft_options_read(int argc, char **argv, char *(*env)(const char *name),
 void weft_options_done(struct weft_options *options)
 {
     weft_free(weft_steal(&options->machine));
-    weft_free(weft_steal(&options->resource));
+    weft_pool_settings_done(&options->pools);
     weft_free(weft_steal(&options->plugin_dir));
     weft_free(weft_steal(&options->config));
     weft_free(weft_steal(&options->listen));

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "deviceplugin/pools.h"
 #include "pkg/allocator/allocator.h"
 #include "pkg/base/error.h"
 #include "pkg/base/log.h"
@@ -17,12 +18,12 @@
 enum { WEFT_CONFIG_MAX = 1 << 20 }; /* bytes of a config file */
 
 struct weft_options {
-    char *machine;        /* a recorded one; NULL: ask the vendors' drivers */
-    char *resource;       /* NULL: by the machine's vendor (weft_resource_of_vendor) */
-    char *host_root;      /* NULL: "/" */
-    char *driver_root;    /* NULL: none */
-    char *vendor;         /* NULL: all */
-    char *ignored_errors; /* NULL: the backend's own list */
+    char *machine;                   /* a recorded one; NULL: ask the vendors' drivers */
+    struct weft_pool_settings pools; /* which resources there are */
+    char *host_root;                 /* NULL: "/" */
+    char *driver_root;               /* NULL: none */
+    char *vendor;                    /* NULL: all */
+    char *ignored_errors;            /* NULL: the backend's own list */
     int64_t driver_timeout_ns, rescan_ns;
     char *plugin_dir;
     char *config; /* NULL: none */

@@ -85,6 +85,7 @@ static void on_preferred(void *data, struct weft_rpc_call *call, const void *req
     weft_buf_init(&answer, WEFT_KUBELET_MESSAGE_MAX);
     const struct weft_grant_preferring from = {.inventory = service->inventory,
                                                .policy = service->options.policy,
+                                               .sharing = service->options.sharing,
                                                .arena = &service->arena,
                                                .told = on_preference,
                                                .data = service};

@@ -23,6 +23,7 @@ struct weft_service_options {
     struct weft_loop *loop;
     struct weft_rpc *rpc;
     enum weft_policy policy;
+    enum weft_sharing sharing;
     struct weft_stats *stats; /* counted into; borrowed */
     /* A ListAndWatch stream of the current socket opened or ended by the peer. */
     void (*streams_changed)(void *data);

@@ -34,17 +34,30 @@ static int copy_texts(const struct weft_machine *from, struct weft_machine *to)
     return rc;
 }
 
-int weft_machine_copy(const struct weft_machine *from, struct weft_machine **ret_machine,
-                      struct weft_error *err)
+/* From an n x n matrix the picked rows and columns. */
+static void pick_square(const void *from, size_t n, size_t cell, const size_t *picked, size_t count,
+                        void *to)
+{
+    const unsigned char *source = from;
+    unsigned char *target = to;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < count; k++, target += cell) {
+            memcpy(target, source + (picked[i] * n + picked[k]) * cell, cell);
+        }
+    }
+}
+
+int weft_machine_subset(const struct weft_machine *from, const size_t *devices, size_t count,
+                        struct weft_machine **ret_machine, struct weft_error *err)
 {
     const size_t n = from->device_count;
     weft_auto(weft_machine_free) struct weft_machine *to = NULL;
-    int rc = weft_machine_new(from->name, n, from->nic_count, &to, err);
+    int rc = weft_machine_new(from->name, count, from->nic_count, &to, err);
     if (rc < 0) {
         return rc;
     }
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        rc = copy_device(&from->devices[i], &to->devices[i]);
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        rc = copy_device(&from->devices[devices[i]], &to->devices[i]);
     }
     rc = rc == 0 ? copy_texts(from, to) : rc;
     if (rc < 0) {
@@ -55,9 +68,25 @@ int weft_machine_copy(const struct weft_machine *from, struct weft_machine **ret
     memcpy(to->clique, from->clique, sizeof(to->clique));
     to->partial = from->partial;
     memcpy(to->nics, from->nics, from->nic_count * sizeof(*to->nics));
-    memcpy(to->bandwidth, from->bandwidth, n * n * sizeof(*to->bandwidth));
-    memcpy(to->distance, from->distance, n * n);
-    memcpy(to->nic_distance, from->nic_distance, n * from->nic_count);
+    pick_square(from->bandwidth, n, sizeof(*from->bandwidth), devices, count, to->bandwidth);
+    pick_square(from->distance, n, sizeof(*from->distance), devices, count, to->distance);
+    for (size_t i = 0; i < count; i++) {
+        memcpy(to->nic_distance + i * from->nic_count,
+               from->nic_distance + devices[i] * from->nic_count, from->nic_count);
+    }
     *ret_machine = weft_steal(&to);
     return 0;
+}
+
+int weft_machine_copy(const struct weft_machine *from, struct weft_machine **ret_machine,
+                      struct weft_error *err)
+{
+    weft_autofree size_t *all = weft_calloc(from->device_count + 1, sizeof(*all));
+    if (all == NULL) {
+        return weft_err_nomem(err);
+    }
+    for (size_t i = 0; i < from->device_count; i++) {
+        all[i] = i;
+    }
+    return weft_machine_subset(from, all, from->device_count, ret_machine, err);
 }

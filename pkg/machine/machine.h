@@ -136,6 +136,10 @@ int weft_machine_new(const char *name, size_t device_count, size_t nic_count,
 void weft_machine_free(struct weft_machine *machine);
 WEFT_DEFINE_AUTO(struct weft_machine, weft_machine_free)
 
+/* A machine of some of the devices, by number, in that order, with all NICs. Owned. */
+int weft_machine_subset(const struct weft_machine *from, const size_t *devices, size_t count,
+                        struct weft_machine **ret_machine, struct weft_error *err)
+    __attribute__((warn_unused_result));
 /* The same machine again. Owned. */
 int weft_machine_copy(const struct weft_machine *from, struct weft_machine **ret_machine,
                       struct weft_error *err) __attribute__((warn_unused_result));

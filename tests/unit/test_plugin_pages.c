@@ -107,12 +107,14 @@ static void ready_means_registered(void)
         CHECK_CONTAINS(get(&p, "/livez"), "HTTP/1.1 200 ");
         CHECK_CONTAINS(get(&p, "/readyz"), "HTTP/1.1 503 ");
         CHECK_CONTAINS(weft_buf_text(&p.page), "not registered at the kubelet for nvidia.com/gpu");
-        CHECK_CONTAINS(get(&p, "/metrics"), "\nweft_plugin_registered 0\n");
+        CHECK_CONTAINS(get(&p, "/metrics"),
+                       "\nweft_plugin_registered{resource=\"nvidia.com/gpu\"} 0\n");
         if (start_kubelet(&p)) {
             proc_expect(&p.plugin, "event=registered");
             proc_expect(&p.kubelet, "list devices=8");
             CHECK_CONTAINS(get(&p, "/readyz"), "HTTP/1.1 200 ");
-            CHECK_CONTAINS(get(&p, "/metrics"), "\nweft_plugin_registered 1\n");
+            CHECK_CONTAINS(get(&p, "/metrics"),
+                           "\nweft_plugin_registered{resource=\"nvidia.com/gpu\"} 1\n");
             CHECK_INT(proc_end(&p.kubelet, SIGTERM, 5000), 0);
             proc_expect(&p.plugin, "event=kubelet-changed");
             CHECK_CONTAINS(get(&p, "/readyz"), "HTTP/1.1 503 ");
@@ -143,7 +145,7 @@ static void what_the_kubelet_asked_is_counted(void)
         CHECK_CONTAINS(page, "\nweft_plugin_allocations_total{result=\"granted\"} 2\n");
         CHECK_CONTAINS(page, "\nweft_plugin_allocations_total{result=\"refused\"} 1\n");
         CHECK_CONTAINS(page, "\nweft_plugin_registrations_total{result=\"ok\"} 1\n");
-        CHECK_CONTAINS(page, "\nweft_plugin_streams 1\n");
+        CHECK_CONTAINS(page, "\nweft_plugin_streams{resource=\"nvidia.com/gpu\"} 1\n");
         CHECK_CONTAINS(page, "\nweft_plugin_device_lists_sent_total 1\n");
         CHECK_CONTAINS(page, "\nprocess_resident_memory_bytes ");
     }

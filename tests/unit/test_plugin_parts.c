@@ -72,7 +72,7 @@ static void flags_win_over_environment_over_file(void)
     weft_auto(weft_options_done) struct weft_options o = {0};
     CHECK_INT(READ(no_env, &o, &err, "--config", file), 0);
     CHECK_STR(o.machine, "/from/file");
-    CHECK_STR(o.resource, "file.com/gpu");
+    CHECK_STR(o.pools.resource, "file.com/gpu");
     CHECK_STR(o.host_root, "/host");
     CHECK_STR(o.driver_root, "/drv");
     CHECK_STR(o.vendor, "nvidia");
@@ -85,11 +85,11 @@ static void flags_win_over_environment_over_file(void)
     CHECK_INT(o.log_level, WEFT_LOG_WARN);
     weft_options_done(&o);
     CHECK_INT(READ(some_env, &o, &err, "--config", file, "--allocation-policy=performance"), 0);
-    CHECK_STR(o.resource, "env.com/gpu");
+    CHECK_STR(o.pools.resource, "env.com/gpu");
     CHECK_INT(o.policy, WEFT_POLICY_PERFORMANCE);
     weft_options_done(&o);
     CHECK_INT(READ(no_env, &o, &err, "--machine", "/m"), 0); /* the defaults */
-    CHECK(o.resource == NULL && o.host_root == NULL && o.vendor == NULL);
+    CHECK(o.pools.resource == NULL && o.host_root == NULL && o.vendor == NULL);
     CHECK_STR(weft_resource_of_vendor(""), "nvidia.com/gpu");
     CHECK_STR(weft_resource_of_vendor("amd"), "amd.com/gpu");
     CHECK_INT(o.driver_timeout_ns, 10 * WEFT_NS_PER_S);
@@ -117,7 +117,7 @@ static void wrong_flags_are_named(void)
     CHECK_CONTAINS(err.message, "--rescan: \"0s\" is not a time from 10ms to 1h");
     CHECK_INT(READ(no_env, &o, &err, "--host-root="), -EINVAL);
     CHECK_INT(READ(no_env, &o, &err, "--config", "/nonexistent.yaml"), -ENOENT);
-    CHECK(o.machine == NULL && o.resource == NULL); /* untouched */
+    CHECK(o.machine == NULL && o.pools.resource == NULL); /* untouched */
 }
 
 static int apply(const char *text, struct weft_options *o, struct weft_error *err)
@@ -274,7 +274,7 @@ static void answers_up(struct answers *a, const char *json)
     struct weft_error err = {0};
     CHECK_INT(weft_loop_new(&a->loop, NULL), 0);
     CHECK_INT(weft_machine_read(json, strlen(json), "test", &machine, &err), 0);
-    CHECK_INT(weft_inventory_new(machine, &a->inventory, NULL), 0);
+    CHECK_INT(weft_inventory_new(machine, NULL, &a->inventory, NULL), 0);
     /* answers at once, and with the tables once they are built */
     const struct weft_allocator *direct = weft_inventory_allocator(a->inventory);
     CHECK(direct != NULL);
@@ -398,7 +398,7 @@ static void two_devices_of_one_id_are_refused(void)
     (void)snprintf(machine->devices[1].id, sizeof(machine->devices[1].id), "x");
     struct weft_inventory *inventory = NULL;
     struct weft_error err = {0};
-    CHECK_INT(weft_inventory_new(machine, &inventory, &err), -EINVAL);
+    CHECK_INT(weft_inventory_new(machine, NULL, &inventory, &err), -EINVAL);
     CHECK_CONTAINS(err.message, "two devices have the id x");
     weft_machine_free(machine);
 }
