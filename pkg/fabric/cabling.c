@@ -312,6 +312,21 @@ int weft_cabling_finish(struct weft_cabling_builder *builder, struct weft_cablin
     return 0;
 }
 
+int weft_parse_cabling(const char *text, size_t len, const char *source,
+                       struct weft_cabling **ret_cabling, struct weft_error *err)
+{
+    struct weft_str rest = weft_str_trim((struct weft_str){text, len});
+    struct weft_str line = {0};
+    if (rest.len > 0 && (rest.data[0] == '[' || rest.data[0] == '{')) {
+        return weft_parse_netq(text, len, source, ret_cabling, err);
+    }
+    (void)weft_str_line(&rest, &line);
+    const bool table = line.len > 0 && (memmem(line.data, line.len, "StartDevice", 11) != NULL ||
+                                        memmem(line.data, line.len, "EndDevice", 9) != NULL);
+    return table ? weft_parse_ndt(text, len, source, ret_cabling, err)
+                 : weft_parse_ptm(text, len, source, ret_cabling, err);
+}
+
 /* ---- as a fabric ---- */
 
 int weft_cabling_fabric(const struct weft_cabling *cabling, struct weft_fabric **ret_fabric,

@@ -76,6 +76,13 @@ int weft_parse_netq(const char *text, size_t len, const char *source,
                     struct weft_cabling **ret_cabling, struct weft_error *err)
     __attribute__((warn_unused_result));
 
+/* Any of the three: JSON is NetQ's, a first line with StartDevice or EndDevice a table, all else
+ * DOT.
+ */
+int weft_parse_cabling(const char *text, size_t len, const char *source,
+                       struct weft_cabling **ret_cabling, struct weft_error *err)
+    __attribute__((warn_unused_result));
+
 /* The cables as a fabric: switches with made-up GUIDs (weft_guid_made), hosts by their names, an
  * adapter a host port; port numbers in natural order of the device's port names (see
  * weft_fabric_port_name). The caller owns *ret_fabric. Errors: -EINVAL if there is no switch or no

@@ -257,26 +257,38 @@ int weft_parse_slurm_conf(const char *text, size_t len, const char *source,
     return rc < 0 ? rc : weft_slurm_topo_finish(&topo, ret_declared, err);
 }
 
-/* Does the first line with content begin with a key and "="? */
-static bool is_conf(struct weft_str rest)
+enum form { FORM_CONF, FORM_YAML, FORM_MODEL };
+
+/* The first line with content tells: a key and "=", a list of topologies, or topograph's maps. */
+static enum form form_of(struct weft_str rest)
 {
     struct weft_str line = {0};
     while (weft_str_line(&rest, &line)) {
         line = weft_str_trim(without_comment(line));
-        if (line.len > 0) {
-            (void)take_while_key(&line);
-            skip_blanks(&line);
-            return line.len > 0 && line.data[0] == '=';
+        if (line.len == 0 || weft_str_eq(line, "---")) {
+            continue;
         }
+        const struct weft_str key = take_while_key(&line);
+        skip_blanks(&line);
+        if (line.len > 0 && line.data[0] == '=') {
+            return FORM_CONF;
+        }
+        return weft_str_eq(key, "switches") || weft_str_eq(key, "blocks") ? FORM_MODEL : FORM_YAML;
     }
-    return true; /* nothing but comments: said to be empty by either */
+    return FORM_CONF; /* nothing but comments: said to be empty by any */
 }
 
 int weft_parse_slurm(const char *text, size_t len, const char *source,
                      const struct weft_slurm_options *options, struct weft_declared **ret_declared,
                      struct weft_error *err)
 {
-    return is_conf((struct weft_str){text, len})
-               ? weft_parse_slurm_conf(text, len, source, options, ret_declared, err)
-               : weft_parse_slurm_yaml(text, len, source, options, ret_declared, err);
+    switch (form_of((struct weft_str){text, len})) {
+    case FORM_CONF:
+        return weft_parse_slurm_conf(text, len, source, options, ret_declared, err);
+    case FORM_YAML:
+        return weft_parse_slurm_yaml(text, len, source, options, ret_declared, err);
+    case FORM_MODEL:
+        break;
+    }
+    return weft_parse_topograph_model(text, len, source, options, ret_declared, err);
 }

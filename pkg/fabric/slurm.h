@@ -44,8 +44,8 @@ int weft_parse_slurm_yaml(const char *text, size_t len, const char *source,
                           struct weft_declared **ret_declared, struct weft_error *err)
     __attribute__((warn_unused_result));
 
-/* Either form: a text whose first word is "SwitchName=" and its like is a topology.conf, else
- * YAML. */
+/* Any form: a text that begins with "SwitchName=" and its like is a topology.conf, one that begins
+ * with "switches:" or "blocks:" topograph's model (below), all else topology.yaml. */
 int weft_parse_slurm(const char *text, size_t len, const char *source,
                      const struct weft_slurm_options *options, struct weft_declared **ret_declared,
                      struct weft_error *err) __attribute__((warn_unused_result));

@@ -94,7 +94,7 @@ static int read_slurm(struct job *j)
 static int read_model(struct job *j)
 {
     struct weft_declared *declared = NULL;
-    const int rc = weft_parse_topograph_model(j->text, j->len, j->file, NULL, &declared, &j->err);
+    const int rc = weft_parse_slurm(j->text, j->len, j->file, NULL, &declared, &j->err);
     return rc < 0 ? rc : put_declared(j, declared);
 }
 
@@ -156,26 +156,19 @@ static int read_ufm(struct job *j)
     return rc;
 }
 
-static int read_ndt(struct job *j)
+static int read_cabling(struct job *j)
 {
     struct weft_cabling *cabling = NULL;
-    const int rc = weft_parse_ndt(j->text, j->len, j->file, &cabling, &j->err);
-    return rc < 0 ? rc : put_cabling(j, cabling);
-}
-
-static int read_netq(struct job *j)
-{
-    struct weft_cabling *cabling = NULL;
-    const int rc = weft_parse_netq(j->text, j->len, j->file, &cabling, &j->err);
+    const int rc = weft_parse_cabling(j->text, j->len, j->file, &cabling, &j->err);
     return rc < 0 ? rc : put_cabling(j, cabling);
 }
 
 static const struct {
     const char *name;
     int (*read)(struct job *j);
-} readers[] = {{"slurm", read_slurm}, {"model", read_model}, {"aws", read_aws},
-               {"guids", read_guids}, {"nodes", read_nodes}, {"lldp", read_lldp},
-               {"ufm", read_ufm},     {"ndt", read_ndt},     {"netq", read_netq}};
+} readers[] = {{"slurm", read_slurm}, {"model", read_model},    {"aws", read_aws},
+               {"guids", read_guids}, {"nodes", read_nodes},    {"lldp", read_lldp},
+               {"ufm", read_ufm},     {"cabling", read_cabling}};
 
 /* ---- the table ---- */
 

@@ -281,6 +281,7 @@ static void bad_yaml_is_refused(void)
         const char *text, *part;
     } rows[] = {
         {"tree: {}\n", "is a list of topologies"},
+        {"blocks: {}\n", "blocks: is an object, a list is expected"},
         {"- {topology: a}\n", "[0]: topology a has no tree and no block"},
         {"- {tree: {switches: []}}\n", "a topology without a name"},
         {"- {topology: a, flat: true}\n- {topology: a, flat: true}\n", "a is there twice"},
