@@ -29,6 +29,8 @@ static const struct mark {
     {WEFT_SOURCE_SLURM, FORM_PLAIN, "- topology:"},
     {WEFT_SOURCE_PTM, FORM_PLAIN, "graph "},
     {WEFT_SOURCE_PTM, FORM_PLAIN, "strict graph "},
+    {WEFT_SOURCE_PTM, FORM_PLAIN, "#StartDevice,"},        /* UFM's design table */
+    {WEFT_SOURCE_PTM, FORM_JSON, "\"compounded_links\":"}, /* NetQ */
     {WEFT_SOURCE_FILE, FORM_PLAIN, "kind: FabricFile"},
     {WEFT_SOURCE_LABELS, FORM_PLAIN, "kind: NodeList"},
     {WEFT_SOURCE_LABELS, FORM_PLAIN, "kind: Node\n"},

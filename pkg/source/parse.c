@@ -139,7 +139,7 @@ static int parse_lldp(const struct weft_config_source *settings,
 static int parse_ptm(const struct weft_source_text *text, struct weft_source_result *result,
                      struct weft_error *err)
 {
-    const int rc = weft_parse_ptm(text->text, text->len, text->path, &result->expected, err);
+    const int rc = weft_parse_cabling(text->text, text->len, text->path, &result->expected, err);
     return rc < 0 ? rc : weft_cabling_fabric(result->expected, &result->fabric, err);
 }
 
