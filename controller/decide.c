@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "controller/forest.h"
+#include "controller/homes.h"
 #include "pkg/fabric/selector.h"
 #include "pkg/source/config.h"
 #include "pkg/source/source.h"
@@ -176,6 +177,28 @@ static void note_gaps(const struct weft_decide_input *in, const struct weft_tree
     }
 }
 
+/* Tells the switch graphs where Nodes were, for those that hang on two groups alike. */
+static int add_homes(const struct weft_decide_input *in, const struct weft_node *selected,
+                     size_t count, struct weft_tree_source *sources,
+                     struct weft_tree_home **ret_homes, struct weft_error *err)
+{
+    bool any = false;
+    size_t home_count = 0;
+    for (size_t i = 0; i < in->config->source_count; i++) {
+        any = any || sources[i].fabric != NULL;
+    }
+    if (!any || in->any_host) {
+        return 0;
+    }
+    const int rc = weft_homes_before(in->places != NULL ? in->places : in->live, in->ours->instance,
+                                     selected, count, ret_homes, &home_count, err);
+    for (size_t i = 0; rc == 0 && i < in->config->source_count; i++) {
+        sources[i].options.homes = *ret_homes;
+        sources[i].options.home_count = home_count;
+    }
+    return rc;
+}
+
 static int build_tree(const struct weft_decide_input *in, struct weft_keep_node *flags,
                       struct weft_decision *decision, struct weft_error *err)
 {
@@ -188,6 +211,11 @@ static int build_tree(const struct weft_decide_input *in, struct weft_keep_node 
     if (select_nodes(in, &selected, flags, decision) < 0) {
         return weft_err_nomem(err);
     }
+    weft_autofree struct weft_tree_home *homes = NULL;
+    int rc = add_homes(in, selected, decision->selected, sources, &homes, err);
+    if (rc < 0) {
+        return rc;
+    }
     const struct weft_tree_input input = {
         .sources = sources,
         .source_count = config->source_count,
@@ -197,7 +225,7 @@ static int build_tree(const struct weft_decide_input *in, struct weft_keep_node 
         .node_count = decision->selected,
         .on_cross = (enum weft_tree_cross)config->on_cross,
     };
-    int rc = weft_tree_build(&input, &decision->tree, err);
+    rc = weft_tree_build(&input, &decision->tree, err);
     if (rc < 0) {
         return rc;
     }

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "pkg/base/error.h"
 
@@ -18,6 +19,12 @@ struct weft_node;
 struct weft_tree;
 
 enum { WEFT_TREE_SOURCES_MAX = 16 };
+
+/* A node and a switch of the leaf group that it was in. */
+struct weft_tree_home {
+    const char *node;
+    uint64_t switch_guid;
+};
 
 /* What of a source is evidence, and its tiers' names. Of declared groups the inventory only. */
 struct weft_tree_options {
@@ -33,6 +40,10 @@ struct weft_tree_options {
     /* an adapter that on most nodes is slower than half of another one of its node is evidence too;
      * else it is taken for a storage or management adapter */
     bool keep_slow_hcas;
+    /* where nodes were before, by node name (strcmp), each once: a node with as many links to one
+     * leaf group as to another stays. May be NULL */
+    const struct weft_tree_home *homes;
+    size_t home_count;
 };
 
 /* The tree of a switch fabric. nodes NULL: every host with a usable name is a node. options may be

@@ -39,6 +39,7 @@ void weft_graph_free(struct weft_graph *graph)
     strings_free(graph->node_names, graph->node_count);
     strings_free(graph->unplaced, graph->unplaced_count);
     strings_free(graph->switch_names, graph->switch_count);
+    weft_free(graph->was_on);
     weft_free(graph->device_host);
     weft_findings_done(&graph->findings);
     weft_free(graph->excluded_switch);
@@ -258,6 +259,43 @@ static int add_links(struct weft_graph *graph)
     return 0;
 }
 
+static int compare_home(const void *key, const void *item)
+{
+    return strcmp(key, ((const struct weft_tree_home *)item)->node);
+}
+
+/* The switch with that GUID (switches are sorted by it), or ID_NONE. */
+static uint32_t find_switch(const struct weft_graph *graph, uint64_t guid)
+{
+    const struct weft_device *devices = graph->fabric->devices;
+    size_t low = 0;
+    size_t high = graph->switch_count;
+    while (low < high) {
+        const size_t mid = low + (high - low) / 2;
+        low = devices[mid].guid < guid ? mid + 1 : low;
+        high = devices[mid].guid < guid ? high : mid;
+    }
+    return low < graph->switch_count && devices[low].guid == guid ? (uint32_t)low : ID_NONE;
+}
+
+static int find_homes_before(struct weft_graph *graph, const struct weft_tree_options *options)
+{
+    if (options->home_count == 0) {
+        return 0;
+    }
+    graph->was_on = weft_calloc(graph->node_count, sizeof(*graph->was_on));
+    if (graph->was_on == NULL) {
+        return -ENOMEM;
+    }
+    for (size_t n = 0; n < graph->node_count; n++) {
+        const struct weft_tree_home *home =
+            bsearch(graph->node_names[n], options->homes, options->home_count,
+                    sizeof(*options->homes), compare_home);
+        graph->was_on[n] = home != NULL ? find_switch(graph, home->switch_guid) : ID_NONE;
+    }
+    return 0;
+}
+
 static int check_doubles(const struct weft_node *nodes, size_t node_count, struct weft_error *err)
 {
     weft_auto(weft_map_free) struct weft_map *seen = weft_map_new(WEFT_NODES_MAX);
@@ -294,6 +332,7 @@ int weft_graph_build(const struct weft_fabric *fabric, const struct weft_node *n
     rc = rc == 0 ? name_switches(graph) : rc;
     rc = rc == 0 ? exclude(graph, options) : rc;
     rc = rc == 0 ? weft_graph_hosts(graph, nodes, node_count, options->keep_slow_hcas) : rc;
+    rc = rc == 0 ? find_homes_before(graph, options) : rc;
     rc = rc == 0 ? add_links(graph) : rc;
     if (rc < 0) {
         return weft_err_nomem(err);

@@ -231,8 +231,15 @@ static int compare_share(const void *a, const void *b)
     return (x->group > y->group) - (x->group < y->group);
 }
 
-/* The group with most of the node's weight, the smaller id at a tie; ID_NONE if it is on no leaf.
- * scratch has room for its links. */
+static uint32_t home_before(const struct weft_shape *shape, size_t node)
+{
+    const struct weft_graph *graph = shape->graph;
+    const uint32_t on = graph->was_on != NULL ? graph->was_on[node] : ID_NONE;
+    return on != ID_NONE ? shape->leaf[on] : ID_NONE;
+}
+
+/* The group with most of the node's weight; at a tie the one where it was, else the smaller id;
+ * ID_NONE if it is on no leaf. scratch has room for its links. */
 static uint32_t home_of(const struct weft_shape *shape, size_t node, struct share *scratch)
 {
     const struct weft_adjacency *up = &shape->graph->uplinks;
@@ -244,13 +251,14 @@ static uint32_t home_of(const struct weft_shape *shape, size_t node, struct shar
         }
     }
     qsort(scratch, count, sizeof(*scratch), compare_share);
+    const uint32_t before = home_before(shape, node);
     uint32_t best = ID_NONE;
     uint64_t most = 0;
     uint64_t sum = 0;
     for (size_t i = 0; i < count; i++) {
         const bool same = i > 0 && scratch[i - 1].group == scratch[i].group;
         sum = (same ? sum : 0) + scratch[i].weight;
-        if (sum > most) {
+        if (sum > most || (sum == most && scratch[i].group == before)) {
             most = sum;
             best = scratch[i].group;
         }

@@ -86,6 +86,7 @@ struct weft_graph {
     char **node_names; /* owned */
     char **unplaced;   /* owned, sorted */
     size_t unplaced_count;
+    uint32_t *was_on;      /* node: a switch of its group before, or ID_NONE; NULL: not known */
     uint32_t *device_host; /* adapter of a host: its graph host; else ID_NONE */
     bool *excluded_switch;
     bool *excluded_device;         /* adapters that are no evidence */

@@ -167,7 +167,9 @@ void gen_sizes(const struct weft_tree *tree, struct weft_buf *buf)
             abort();
         }
         for (size_t n = 0; n < tree->node_count; n++) {
-            sizes[tier->node_group[n]] += tier->node_group[n] != WEFT_TREE_NONE;
+            if (tier->node_group[n] != WEFT_TREE_NONE) {
+                sizes[tier->node_group[n]]++;
+            }
         }
         qsort(sizes, tier->group_count, sizeof(*sizes), compare_size);
         for (size_t g = 0; g < tier->group_count;) {

@@ -277,6 +277,28 @@ static void forms_of_a_name_are_one(void)
     check_unplaced(tree, "gpu-4 gpu-9");
 }
 
+/* n9 has one link to each of two leaves with nodes of their own. */
+static void a_tie_stays_where_it_was(void)
+{
+    static const struct plug plugs[] = {
+        {"n1 mlx5_0", 1, 1, 1, "4xNDR"}, {"n2 mlx5_0", 2, 2, 1, "4xNDR"},
+        {"n3 mlx5_0", 3, 3, 1, "4xNDR"}, {"n4 mlx5_0", 4, 4, 2, "4xNDR"},
+        {"n5 mlx5_0", 5, 5, 2, "4xNDR"}, {"n6 mlx5_0", 6, 6, 2, "4xNDR"},
+        {"n9 mlx5_0", 7, 7, 1, "4xNDR"}, {"n9 mlx5_1", 8, 8, 2, "4xNDR"}};
+    static const struct weft_tree_home homes[] = {{"n1", 0x1002}, {"n3", 0x9999}, {"n9", 0x1002}};
+    weft_auto(weft_fabric_free) struct weft_fabric *fabric = fabric_of(plugs, 8, 2);
+    const struct weft_tree_options second = {.homes = homes, .home_count = 3};
+    const struct weft_tree_options gone = {.homes = &homes[1], .home_count = 1};
+    const char *const names = "n1 n2 n3 n4 n5 n6 n9";
+    weft_auto(weft_tree_free) struct weft_tree *tree = tree_of(fabric, names, NULL);
+    check_leaves(tree, "leaf-1: n1 n2 n3 n9; leaf-2: n4 n5 n6");
+    /* n1 was there too, but all its links are here now */
+    weft_auto(weft_tree_free) struct weft_tree *stays = tree_of(fabric, names, &second);
+    check_leaves(stays, "leaf-1: n1 n2 n3; leaf-2: n4 n5 n6 n9");
+    weft_auto(weft_tree_free) struct weft_tree *other = tree_of(fabric, names, &gone);
+    check_leaves(other, "leaf-1: n1 n2 n3 n9; leaf-2: n4 n5 n6");
+}
+
 /* ---- what for ---- */
 
 /* Four nodes, two a leaf, with a second adapter each on leaf-3: a storage network. */
@@ -473,6 +495,7 @@ WEFT_SUITE(tree_nodes,
            {"adapters_of_a_card_are_one_nodes", adapters_of_a_card_are_one_nodes},
            {"a_users_map_is_for_what_has_no_name", a_users_map_is_for_what_has_no_name},
            {"forms_of_a_name_are_one", forms_of_a_name_are_one},
+           {"a_tie_stays_where_it_was", a_tie_stays_where_it_was},
            {"a_storage_network_is_told_by_roles", a_storage_network_is_told_by_roles},
            {"a_partition_tells_roles", a_partition_tells_roles},
            {"a_storage_network_is_told_by_rate", a_storage_network_is_told_by_rate},
