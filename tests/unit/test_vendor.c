@@ -22,7 +22,6 @@ static struct {
     _Atomic(int) looks, waits, hang_ms; /* hang_ms: of the next look */
     _Atomic(int) event;                 /* one more than its kind; 0: none */
     _Atomic(unsigned) generation;       /* of the PCIe link */
-    struct weft_backend_watch *watch;
 } driver;
 
 static void sleep_ms(int ms)
@@ -40,18 +39,17 @@ static bool probe(const struct weft_backend_options *options)
 static int open_driver(const struct weft_backend_options *options, void **ret_state,
                        struct weft_error *err)
 {
-    driver.watch = options->watch;
-    *ret_state = &driver;
+    *ret_state = options->watch;
     return driver.fails ? weft_err_set(err, -ENODEV, WEFT_ERR_CONFIG, "it sleeps") : 0;
 }
 
 static int enumerate(void *state, struct weft_machine **ret_machine, struct weft_error *err)
 {
-    (void)state;
+    struct weft_backend_watch *watch = state;
     driver.looks++;
-    weft_backend_enter(driver.watch, "look", 0);
+    weft_backend_enter(watch, "look", 0);
     sleep_ms(atomic_exchange(&driver.hang_ms, 0));
-    weft_backend_leave(driver.watch);
+    weft_backend_leave(watch);
     if (driver.fails) {
         return weft_err_set(err, -EIO, WEFT_ERR_CONFIG, "it broke");
     }

@@ -73,8 +73,10 @@ static void reload(void)
 /* Memory that is held at the end of the program is no leak of a test's. */
 __attribute__((destructor)) static void forget(void)
 {
+    (void)pthread_mutex_lock(&lock); /* a thread may still hang in a call */
     cJSON_Delete(root);
     root = NULL;
+    (void)pthread_mutex_unlock(&lock);
     if (watch >= 0) {
         (void)close(watch);
         watch = -1;
