@@ -179,11 +179,10 @@ static void note_gaps(const struct weft_decide_input *in, const struct weft_tree
 
 /* Tells the switch graphs where Nodes were, for those that hang on two groups alike. */
 static int add_homes(const struct weft_decide_input *in, const struct weft_node *selected,
-                     size_t count, struct weft_tree_source *sources,
-                     struct weft_tree_home **ret_homes, struct weft_error *err)
+                     size_t count, struct weft_tree_source *sources, struct weft_homes *ret_homes,
+                     struct weft_error *err)
 {
     bool any = false;
-    size_t home_count = 0;
     for (size_t i = 0; i < in->config->source_count; i++) {
         any = any || sources[i].fabric != NULL;
     }
@@ -191,10 +190,10 @@ static int add_homes(const struct weft_decide_input *in, const struct weft_node 
         return 0;
     }
     const int rc = weft_homes_before(in->places != NULL ? in->places : in->live, in->ours->instance,
-                                     selected, count, ret_homes, &home_count, err);
+                                     selected, count, ret_homes, err);
     for (size_t i = 0; rc == 0 && i < in->config->source_count; i++) {
-        sources[i].options.homes = *ret_homes;
-        sources[i].options.home_count = home_count;
+        sources[i].options.homes = ret_homes->items;
+        sources[i].options.home_count = ret_homes->count;
     }
     return rc;
 }
@@ -211,8 +210,9 @@ static int build_tree(const struct weft_decide_input *in, struct weft_keep_node 
     if (select_nodes(in, &selected, flags, decision) < 0) {
         return weft_err_nomem(err);
     }
-    weft_autofree struct weft_tree_home *homes = NULL;
+    struct weft_homes homes = {0};
     int rc = add_homes(in, selected, decision->selected, sources, &homes, err);
+    weft_autofree struct weft_tree_home *owned = homes.items;
     if (rc < 0) {
         return rc;
     }

@@ -42,7 +42,7 @@ static bool find_home(const struct weft_forest *forest, const char *node, uint64
 
 int weft_homes_before(const struct weft_hypernode_set *places, const char *instance,
                       const struct weft_node *nodes, size_t node_count,
-                      struct weft_tree_home **ret_homes, size_t *ret_count, struct weft_error *err)
+                      struct weft_homes *ret_homes, struct weft_error *err)
 {
     weft_auto(weft_forest_free) struct weft_forest *forest = NULL;
     weft_autofree struct weft_tree_home *homes = weft_calloc(node_count, sizeof(*homes));
@@ -59,7 +59,6 @@ int weft_homes_before(const struct weft_hypernode_set *places, const char *insta
     if (count > 0) {
         qsort(homes, count, sizeof(*homes), compare_home);
     }
-    *ret_homes = weft_steal(&homes);
-    *ret_count = count;
+    *ret_homes = (struct weft_homes){weft_steal(&homes), count};
     return 0;
 }

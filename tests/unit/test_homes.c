@@ -35,19 +35,19 @@ static void the_closest_set_of_switches_counts(void)
                                       {.name = (char *)(uintptr_t) "n1"},
                                       {.name = (char *)(uintptr_t) "new"}};
     weft_auto(weft_hypernode_set_done) struct weft_hypernode_set set = {0};
-    weft_autofree struct weft_tree_home *homes = NULL;
-    size_t count = 0;
+    struct weft_homes homes = {0};
     read_places(&set);
-    CHECK_INT(weft_homes_before(&set, "weft", nodes, 4, &homes, &count, NULL), 0);
-    CHECK_INT(count, 2);
-    CHECK_STR(homes[0].node, "n1");
-    CHECK_INT(homes[0].switch_guid, 0xa1);
-    CHECK_STR(homes[1].node, "n2");
-    CHECK_INT(homes[1].switch_guid, 0xb1);
+    CHECK_INT(weft_homes_before(&set, "weft", nodes, 4, &homes, NULL), 0);
+    CHECK_INT(homes.count, 2);
+    CHECK_STR(homes.items[0].node, "n1");
+    CHECK_INT(homes.items[0].switch_guid, 0xa1);
+    CHECK_STR(homes.items[1].node, "n2");
+    CHECK_INT(homes.items[1].switch_guid, 0xb1);
+    weft_free(homes.items);
     /* another's objects tell nothing */
-    weft_autofree struct weft_tree_home *none = NULL;
-    CHECK_INT(weft_homes_before(&set, "other", nodes, 4, &none, &count, NULL), 0);
-    CHECK_INT(count, 0);
+    CHECK_INT(weft_homes_before(&set, "other", nodes, 4, &homes, NULL), 0);
+    CHECK_INT(homes.count, 0);
+    weft_free(homes.items);
 }
 
 static void no_memory(void)
@@ -57,12 +57,12 @@ static void no_memory(void)
     read_places(&set);
     int rc = -ENOMEM;
     for (uint64_t n = 1; rc < 0 && n < 1000; n++) {
-        weft_autofree struct weft_tree_home *homes = NULL;
-        size_t count = 0;
+        struct weft_homes homes = {0};
         (void)weft_mem_fail_after(n);
-        rc = weft_homes_before(&set, "weft", &node, 1, &homes, &count, NULL);
+        rc = weft_homes_before(&set, "weft", &node, 1, &homes, NULL);
         (void)weft_mem_fail_after(0);
-        CHECK(rc == 0 || (rc == -ENOMEM && homes == NULL));
+        CHECK(rc == 0 || (rc == -ENOMEM && homes.items == NULL));
+        weft_free(homes.items);
     }
     CHECK_INT(rc, 0);
 }
