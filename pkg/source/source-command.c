@@ -46,6 +46,14 @@ static struct weft_str first_line(const char *errors)
     return line;
 }
 
+/* libibumad's tools go on after a switch that did not answer, and end with 0: only standard error
+ * says that something is missing. */
+static bool complains(const char *errors)
+{
+    return strcasestr(errors, "timeout") != NULL || strcasestr(errors, "timed out") != NULL ||
+           strcasestr(errors, "failed") != NULL;
+}
+
 /* What is wrong with how it ended; code 0: nothing. */
 static void judge(const char *program, const struct weft_child_result *result, size_t output_max,
                   struct weft_error *err)
@@ -67,6 +75,8 @@ static void judge(const char *program, const struct weft_child_result *result, s
     } else if (result->exit_code != 0) {
         (void)weft_err_set(err, -EIO, WEFT_ERR_CONFIG, "%s: exit status %d%s%.*s", program,
                            result->exit_code, colon, WEFT_STR_ARG(line));
+    } else if (complains(result->errors)) {
+        (void)weft_err_set(err, -EIO, WEFT_ERR_CONFIG, "%s: %.*s", program, WEFT_STR_ARG(line));
     }
 }
 

@@ -161,6 +161,10 @@ static void a_command_that_fails_with_output_gives_a_part(void)
     check_state(&b, WEFT_SOURCE_PARTIAL, "/nonexistent/ibnetdiscover: No such file");
     look(&b, "commands: [[cat, @/plane-1], [\"true\"]]");
     check_state(&b, WEFT_SOURCE_PARTIAL, "true: no output");
+    look(&b, "command: [sh, -c, \"cat @/plane-1; echo ibwarn: query failed, DR path 0,1 >&2\"]");
+    check_state(&b, WEFT_SOURCE_PARTIAL, "sh: ibwarn: query failed, DR path 0,1");
+    look(&b, "command: [sh, -c, \"cat @/plane-1; echo 3 nodes >&2\"]");
+    check_state(&b, WEFT_SOURCE_OK, "");
     look(&b, "command: [sh, -c, \"echo no HCA >&2; exit 1\"]");
     check_state(&b, WEFT_SOURCE_FAILED, "sh: exit status 1: no HCA");
     CHECK(fabric_of(&b) == NULL);
