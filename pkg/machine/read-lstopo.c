@@ -320,6 +320,23 @@ static int warn_rest(const struct weft_lstopo_build *b)
     return rc;
 }
 
+/* Numbers come from the file or from its addresses; twice the same says that one is wrong. */
+static int check_numbers(const struct weft_lstopo_build *b, struct weft_error *err)
+{
+    for (size_t i = 0; i < b->device_count; i++) {
+        for (size_t j = 0; j < i; j++) {
+            if (b->machine->devices[i].index == b->machine->devices[j].index) {
+                return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
+                                    "%s:%u: %s has the number or address of the one in line %u",
+                                    b->l->file, node_at(b, b->devices[i].node)->line,
+                                    b->machine->devices[i].id,
+                                    node_at(b, b->devices[j].node)->line);
+            }
+        }
+    }
+    return 0;
+}
+
 static int fill(const struct weft_lstopo_build *b, struct weft_error *err)
 {
     int rc = set_vendor(b);
@@ -330,6 +347,10 @@ static int fill(const struct weft_lstopo_build *b, struct weft_error *err)
     const bool numbered = b->device_count > 0 && numbers_usable(b);
     for (size_t i = 0; i < b->device_count; i++) {
         set_device(b, i, numbered);
+    }
+    rc = check_numbers(b, err);
+    if (rc < 0) {
+        return rc;
     }
     weft_machine_group_numa(b->machine);
     for (size_t i = 0; i < b->nic_count; i++) {

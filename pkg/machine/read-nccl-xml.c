@@ -108,6 +108,22 @@ static int index_by_address(const struct builder *b, size_t device)
     return index;
 }
 
+/* <gpu>s with one number or address were refused; functions of a skeleton may share an address. */
+static int check_addresses(const struct builder *b, struct weft_error *err)
+{
+    for (size_t i = 0; i < b->device_count; i++) {
+        for (size_t j = 0; j < i; j++) {
+            if (b->machine->devices[i].index == b->machine->devices[j].index) {
+                return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
+                                    "%s:%u: a second <pci> with the address of line %u",
+                                    b->nccl->file, node_of(b->nccl, b->pcis[i])->line,
+                                    node_of(b->nccl, b->pcis[j])->line);
+            }
+        }
+    }
+    return 0;
+}
+
 static void set_devices(const struct builder *b)
 {
     const struct weft_nccl *n = b->nccl;
@@ -359,7 +375,8 @@ static int build(struct builder *b, struct weft_machine **ret_machine, struct we
     }
     set_devices(b);
     set_nics(b);
-    rc = warn_rest(b) < 0 ? weft_err_nomem(err) : set_links(b, err);
+    rc = warn_rest(b) < 0 ? weft_err_nomem(err) : check_addresses(b, err);
+    rc = rc < 0 ? rc : set_links(b, err);
     rc = rc < 0 ? rc : weft_machine_finish(m, err);
     if (rc == 0) {
         *ret_machine = weft_steal(&m);

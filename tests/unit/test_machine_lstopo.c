@@ -295,6 +295,9 @@ static void cut_files(void)
 
 static void refusals(void)
 {
+    machine_refused(IN_MACHINE(PCI("3", "02:00.0", "0302 [10de:2330]", NVML("10", "nvml0"))
+                                   PCI("4", "01:00.0", "0302 [10de:2330]", NVML("11", "nvml0"))),
+                    "t:4: GPU0 has the number or address of the one in line 3");
     machine_refused("<topology version=\"4.0\"/>",
                     "t:1: <topology version=\"4.0\">: formats 1 to 3");
     machine_refused(IN_MACHINE("<object type=\"OSDev\" osdev_type=\"1\"/>"),

@@ -234,6 +234,9 @@ static void cut_files(void)
 
 static void refusals(void)
 {
+    machine_refused(IN_CPU("<pci busid=\"0000:01:00.0\" class=\"0x030200\"/>\n"
+                           "<pci busid=\"0000:01:00.0\" class=\"0x030200\"/>"),
+                    "t:4: a second <pci> with the address of line 3");
     machine_refused(IN_CPU("<pci busid=\"zz\"/>"), "t:3: <pci busid=\"zz\">: not a PCI address");
     machine_refused(IN_CPU("<pci class=\"0x030200\"/>"), "t:3: <pci busid=\"\">");
     machine_refused(IN_CPU("<gpu dev=\"0\"/>"), "t:3: <gpu> outside any <pci>");
