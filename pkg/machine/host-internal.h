@@ -15,6 +15,11 @@ struct weft_host_ops {
     /* Length, -EFBIG if there are more than size bytes. */
     int (*read)(const struct weft_host *host, const char *path, char *text, size_t size);
     int (*list)(const struct weft_host *host, const char *path, struct weft_host_names *names);
+    /* The same for a path that is not resolved yet ("" too), where that is cheaper: NULL, or
+     * -ENOSYS where it cannot be done, and then the long way is gone. */
+    int (*read_unresolved)(const struct weft_host *host, const char *path, char *text, size_t size);
+    int (*list_unresolved)(const struct weft_host *host, const char *path,
+                           struct weft_host_names *names);
     void (*done)(struct weft_host *host);
 };
 

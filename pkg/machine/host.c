@@ -164,15 +164,23 @@ bool weft_host_exists(const struct weft_host *host, const char *path)
     return weft_host_resolve(host, path, real) == 0;
 }
 
-int weft_host_read(const struct weft_host *host, const char *path, char *text, size_t size)
+static int read_bytes(const struct weft_host *host, const char *path, char *text, size_t size)
 {
     char real[WEFT_HOST_PATH_MAX];
-    text[0] = '\0';
-    const int rc = weft_host_resolve(host, path, real);
-    if (rc < 0) {
-        return rc;
+    int rc = -ENOSYS;
+    if (host->ops->read_unresolved != NULL && path[0] == '/') {
+        rc = host->ops->read_unresolved(host, path + 1, text, size);
     }
-    int len = host->ops->read(host, below_root(real), text, size - 1);
+    if (rc == -ENOSYS) {
+        rc = weft_host_resolve(host, path, real);
+        rc = rc < 0 ? rc : host->ops->read(host, below_root(real), text, size);
+    }
+    return rc;
+}
+
+int weft_host_read(const struct weft_host *host, const char *path, char *text, size_t size)
+{
+    int len = read_bytes(host, path, text, size - 1);
     if (len < 0) {
         text[0] = '\0';
         return len;
@@ -225,16 +233,25 @@ static int by_name(const void *a, const void *b)
     return weft_str_natural_cmp(*(char *const *)a, *(char *const *)b);
 }
 
+static int list_names(const struct weft_host *host, const char *path, struct weft_host_names *names)
+{
+    char real[WEFT_HOST_PATH_MAX];
+    int rc = -ENOSYS;
+    if (host->ops->list_unresolved != NULL && path[0] == '/') {
+        rc = host->ops->list_unresolved(host, path + 1, names);
+    }
+    if (rc == -ENOSYS) {
+        rc = weft_host_resolve(host, path, real);
+        rc = rc < 0 ? rc : host->ops->list(host, below_root(real), names);
+    }
+    return rc;
+}
+
 int weft_host_list(const struct weft_host *host, const char *path,
                    struct weft_host_names *ret_names)
 {
-    char real[WEFT_HOST_PATH_MAX];
-    int rc = weft_host_resolve(host, path, real);
-    if (rc < 0) {
-        return rc;
-    }
     weft_auto(weft_host_names_done) struct weft_host_names names = {0};
-    rc = host->ops->list(host, below_root(real), &names);
+    const int rc = list_names(host, path, &names);
     if (rc < 0) {
         return rc;
     }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pkg/machine/host-internal.h"
 #include "pkg/machine/machine-internal.h"
 #include "tests/unit/fake_host.h"
 #include "tests/unit/unit.h"
@@ -91,13 +92,20 @@ static void links_stay_inside(void)
     weft_auto(weft_host_free) struct weft_host *folder = NULL;
     if (fake_host_write(host, dir) && weft_host_open(dir, &folder, NULL) == 0) {
         check_links(folder);
+        /* as on a kernel that cannot follow links inside a root */
+        struct weft_host_ops old = weft_host_folder_ops;
+        old.read_unresolved = NULL;
+        old.list_unresolved = NULL;
+        folder->ops = &old;
+        check_links(folder);
+        folder->ops = &weft_host_folder_ops;
     }
     /* a pipe must not hold a reader up */
     char pipe_path[600];
     (void)snprintf(pipe_path, sizeof(pipe_path), "%s/pipe", dir);
     CHECK_INT(mkfifo(pipe_path, 0644), 0);
     char text[16];
-    CHECK_INT(weft_host_read(folder, "/pipe", text, sizeof(text)), 0);
+    CHECK(folder != NULL && weft_host_read(folder, "/pipe", text, sizeof(text)) == 0);
 }
 
 static void roots_that_are_none(void)
