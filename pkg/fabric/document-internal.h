@@ -11,6 +11,12 @@
 
 struct weft_json;
 
+/* A text of lines (no JSON, whose end shows) that ends in the middle of one may be cut short, and
+ * half a name is another node's: 0, or -EINVAL with the line. For after all else was found right.
+ */
+int weft_doc_check_end(struct weft_str text, const char *source, struct weft_error *err)
+    __attribute__((warn_unused_result));
+
 /* A string's text, or a whole number's digits. text points into the document or into digits, so
  * the struct must stay where it is. */
 struct weft_doc_text {

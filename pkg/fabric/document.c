@@ -7,6 +7,23 @@
 #include "pkg/fabric/document-internal.h"
 #include "pkg/json/json.h"
 
+int weft_doc_check_end(struct weft_str text, const char *source, struct weft_error *err)
+{
+    const struct weft_str content = weft_str_trim(text);
+    unsigned lines = 1;
+    if (content.len == 0 || content.data[0] == '{' || content.data[0] == '[' ||
+        text.data[text.len - 1] == '\n') {
+        return 0;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        lines += text.data[i] == '\n';
+    }
+    return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
+                        "%s:%u: the last line has no line end: the file may be cut short; if it is "
+                        "whole, end it with one",
+                        source, lines);
+}
+
 int weft_doc_text_of(const struct weft_json *node, struct weft_doc_text *ret,
                      struct weft_error *err)
 {

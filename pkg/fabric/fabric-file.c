@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pkg/fabric/document-internal.h"
 #include "pkg/fabric/fabric-file-internal.h"
 #include "pkg/fabric/labels.h"
 
@@ -182,7 +183,9 @@ int weft_parse_guid_map(const char *text, size_t len, const char *source,
         return weft_err_set(err, -EFBIG, WEFT_ERR_CONFIG, "%s: larger than %d MiB", source,
                             (int)(WEFT_FABRIC_FILE_MAX >> 20));
     }
-    int rc = read_guid_lines(&list, (struct weft_str){text, len}, err);
+    const struct weft_str whole = {text, len};
+    int rc = read_guid_lines(&list, whole, err);
+    rc = rc == 0 ? weft_doc_check_end(whole, source, err) : rc;
     rc = rc == 0 ? weft_fabric_file_fill(file, &list, (struct weft_str){0}, err) : rc;
     if (rc == 0) {
         *ret_file = weft_steal(&file);

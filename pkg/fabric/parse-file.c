@@ -429,6 +429,7 @@ int weft_parse_fabric_file(const char *text, size_t len, const char *source,
     }
     int rc = file != NULL ? weft_yaml_parse(text, len, source, &root, err) : weft_err_nomem(err);
     rc = rc < 0 ? rc : read_file(&r, root, file, &guids, err);
+    rc = rc < 0 ? rc : weft_doc_check_end((struct weft_str){text, len}, source, err);
     weft_label_levels_done(&r.levels);
     weft_rows_done(&r.rows);
     weft_map_free(r.nodes);

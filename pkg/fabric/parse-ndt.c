@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "pkg/fabric/cabling-internal.h"
+#include "pkg/fabric/document-internal.h"
 
 enum { COLUMNS_MAX = 64, PART_MAX = 1024 };
 
@@ -172,6 +173,7 @@ int weft_parse_ndt(const char *text, size_t len, const char *source,
         }
         rc = r.header ? read_row(&r, line, err) : read_header(&r, content, err);
     }
+    rc = rc == 0 ? weft_doc_check_end((struct weft_str){text, len}, source, err) : rc;
     rc = rc == 0 ? weft_cabling_finish(&r.builder, ret_cabling, err) : rc;
     weft_cabling_builder_done(&r.builder);
     return rc;

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "pkg/base/buf.h"
+#include "pkg/fabric/document-internal.h"
 #include "pkg/fabric/slurm-internal.h"
 
 enum { RECORD_MAX = 16 << 20 /* bytes of one record with its continuations */ };
@@ -253,7 +254,9 @@ int weft_parse_slurm_conf(const char *text, size_t len, const char *source,
         return weft_err_set(err, -EFBIG, WEFT_ERR_CONFIG, "%s: larger than %d MiB", source,
                             (int)(WEFT_SLURM_TEXT_MAX >> 20));
     }
-    const int rc = read_lines(&r, (struct weft_str){text, len}, err);
+    const struct weft_str whole = {text, len};
+    int rc = read_lines(&r, whole, err);
+    rc = rc < 0 ? rc : weft_doc_check_end(whole, source, err);
     return rc < 0 ? rc : weft_slurm_topo_finish(&topo, ret_declared, err);
 }
 

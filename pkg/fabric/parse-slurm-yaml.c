@@ -165,6 +165,7 @@ int weft_parse_slurm_yaml(const char *text, size_t len, const char *source,
     }
     rc = rc < 0 ? rc : choose(root, options != NULL ? options->topology : NULL, &topology, err);
     rc = rc < 0 ? rc : read_topology(&topo, topology, err);
+    rc = rc < 0 ? rc : weft_doc_check_end((struct weft_str){text, len}, source, err);
     return rc < 0 ? rc : weft_slurm_topo_finish(&topo, ret_declared, err);
 }
 
@@ -245,5 +246,6 @@ int weft_parse_topograph_model(const char *text, size_t len, const char *source,
     rc = rc < 0 ? rc : get_list(root, "blocks", &blocks, err);
     rc = rc < 0 ? rc : read_model_switches(&topo, switches, &buf, err);
     rc = rc < 0 ? rc : read_model_blocks(&topo, blocks, &buf, err);
+    rc = rc < 0 ? rc : weft_doc_check_end((struct weft_str){text, len}, source, err);
     return rc < 0 ? rc : weft_slurm_topo_finish(&topo, ret_declared, err);
 }

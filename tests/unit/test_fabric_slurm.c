@@ -147,8 +147,7 @@ static void what_slurm_reads(void)
     check_tree("# head\r\n\tswitchname=s1\tNODES=\"n[1-2]\"  LinkSpeed=100 # tail\r\n"
                "SwitchName=top \\\n   Switches=s1\n\n",
                "leaf spine: n1=s1/top n2=s1/top", "");
-    /* a record without a line end at the end of the file */
-    check_tree("SwitchName=s1 Nodes = n1", "leaf: n1=s1", "");
+    check_tree("SwitchName=s1 Nodes = n1\n", "leaf: n1=s1", "");
 }
 
 static void what_slurm_warns_of(void)
@@ -202,6 +201,13 @@ static void what_slurm_refuses(void)
                   "other.conf");
     check_refused("SwitchName=a Nodes=n1 \\",
                   "t.conf:1: the file ends in the middle of this record: SwitchName=a Nodes=n1 ");
+    /* "n1" may be the half of "n12" */
+    check_refused("SwitchName=s0 Nodes=n0\nSwitchName=s1 Nodes=n1",
+                  "t.conf:2: the last line has no line end: the file may be cut short; if it is "
+                  "whole, end it with one");
+    check_refused("- topology: a\n  tree:\n    switches:\n    - {switch: s, nodes: n1}\n  x: y",
+                  "t.conf:5: the last line has no line end: the file may be cut short; if it is "
+                  "whole, end it with one");
     check_refused("RingName=r Nodes=n1\n", "t.conf:1: a ring or torus has no groups; weft reads "
                                            "switches and blocks: RingName");
 }
