@@ -39,8 +39,7 @@ static bool look_alike(const struct weft_view *v, size_t i, size_t j)
            weft_allocator_class_of(v->allocator, i) == weft_allocator_class_of(v->allocator, j) &&
            same_nics(m, i, j) && same_text(x, y) && x->parent == y->parent &&
            x->socket == y->socket && x->healthy == y->healthy && x->links_up == y->links_up &&
-           x->links_total == y->links_total && x->memory_mib == y->memory_mib &&
-           memcmp(&x->pcie, &y->pcie, sizeof(x->pcie)) == 0;
+           x->links_total == y->links_total && memcmp(&x->pcie, &y->pcie, sizeof(x->pcie)) == 0;
 }
 
 static void fold_rows(struct weft_view *v)

@@ -119,7 +119,8 @@ static void our_fixtures(void)
 
 static void public_recordings(void)
 {
-    static const char *const folders[] = {"smi-topo", "nccl-topo", "amd-rccl-topo", "hwloc"};
+    static const char *const folders[] = {"smi-topo", "nccl-topo", "amd-rccl-topo",
+                                          "hwloc",    "amd-smi",   "amd-kfd"};
     size_t count = 0;
     for (size_t i = 0; i < WEFT_ARRAY_LEN(folders); i++) {
         count += check_folder(weft_shared(folders[i]));
@@ -128,7 +129,7 @@ static void public_recordings(void)
         (void)printf("SKIP: no public recordings here\n");
         return;
     }
-    CHECK(count >= 40);
+    CHECK(count >= 60);
 }
 
 WEFT_SUITE(machine_corpus, {"our fixtures", our_fixtures}, {"public recordings", public_recordings})
