@@ -184,6 +184,20 @@ static int rates(void)
     return rc;
 }
 
+static int churn(void)
+{
+    const struct gen_churn c = gen_churn(1, GEN_CHURN_EVENTS, NULL);
+    (void)printf("tree_churn_writes %zu of_%d_events\n", c.writes, (int)GEN_CHURN_EVENTS);
+    (void)printf("tree_churn_writes_unavoidable %zu of_%d_events\n", c.least,
+                 (int)GEN_CHURN_EVENTS);
+    (void)printf("tree_churn_writes_prototype %d of_%d_events\n", (int)GEN_CHURN_WRITES,
+                 (int)GEN_CHURN_EVENTS);
+    (void)printf("tree_churn_identities %zu of_%d_events\n", c.identities, (int)GEN_CHURN_EVENTS);
+    (void)printf("tree_churn_worst %zu writes\n", c.worst);
+    (void)printf("tree_churn_worst_prototype %d writes\n", (int)GEN_CHURN_WORST);
+    return c.worst > GEN_CHURN_WORST || c.writes > c.least;
+}
+
 int main(void)
 {
     static const struct shape shapes[] = {{"1k", 4, 8, 1},     {"4k", 8, 16, 1},
@@ -199,5 +213,5 @@ int main(void)
         rc |= in_child("fixture", fixture, NULL, 2, 0);
         (void)fclose(fixture);
     }
-    return rc | rates();
+    return rc | rates() | churn();
 }

@@ -9,6 +9,8 @@
 
 #include "tests/bench/fabric_gen.h"
 
+struct weft_hypernode_set;
+
 struct gen_case {
     const char *name;
     const char *sizes;           /* of the groups, as gen_sizes prints them */
@@ -32,6 +34,25 @@ enum { GEN_DRAWS = 20 };
 const struct gen_series *gen_series(size_t *ret_count);
 /* In how many of the first `draws` draws the partitions are right. */
 unsigned gen_series_right(const struct gen_series *series, unsigned draws);
+
+/* Faults that come and go in the base fabric: half of the events lose an adapter's cable, 30 % a
+ * node, 15 % a leaf, 5 % a unit; one discovery with the fault, one after its repair. A write is an
+ * object made or deleted, or whose tier or members change. hold (may be NULL) says what becomes of
+ * what is wanted. */
+struct gen_churn {
+    size_t writes;
+    size_t least;      /* what these events cannot do without */
+    size_t worst;      /* in one discovery */
+    size_t identities; /* objects of which only the switches they are known by change */
+};
+struct gen_hold {
+    void *context;
+    void (*decide)(void *context, const struct weft_hypernode_set *live,
+                   const struct weft_hypernode_set *wanted, struct weft_hypernode_set *ret_next);
+};
+/* What the design's prototype needed for 300 events. */
+enum { GEN_CHURN_EVENTS = 300, GEN_CHURN_WRITES = 230, GEN_CHURN_WORST = 2 };
+struct gen_churn gen_churn(uint64_t seed, unsigned events, const struct gen_hold *hold);
 
 /* RFT(4,8,16,8,16,64): 512 nodes, 32 units, 4 pods. */
 extern const struct gen_rft gen_base;
