@@ -8,6 +8,7 @@
 
 #include "pkg/base/str.h"
 #include "pkg/machine/discover-nvml-internal.h"
+#include "pkg/machine/host-internal.h"
 #include "pkg/machine/host.h"
 #include "pkg/machine/machine-internal.h"
 
@@ -61,18 +62,24 @@ static bool read_information(const struct weft_nvml *nvml, const struct weft_bdf
     return false;
 }
 
+static void read_minor(const struct weft_nvml *nvml, struct weft_nvml_gpu *gpu)
+{
+    char text[16];
+    uint64_t number = 0;
+    if (gpu->bdf.known && read_information(nvml, &gpu->bdf, "Device Minor", text, sizeof(text)) &&
+        weft_parse_u64(weft_str(text), INT16_MAX, &number) == 0) {
+        gpu->minor = (int)number;
+    }
+}
+
 static void ask_minor(struct weft_nvml *nvml, struct weft_nvml_gpu *gpu)
 {
     unsigned minor = 0;
-    char text[16];
-    uint64_t number = 0;
-    if (WEFT_NVML_CALL(nvml, DeviceGetMinorNumber, gpu->handle, &minor) == WEFT_NVML_OK &&
-        minor <= INT16_MAX) {
+    const int rc = WEFT_NVML_CALL(nvml, DeviceGetMinorNumber, gpu->handle, &minor);
+    if (rc == WEFT_NVML_OK && minor <= INT16_MAX) {
         gpu->minor = (int)minor;
-    } else if (gpu->bdf.known &&
-               read_information(nvml, &gpu->bdf, "Device Minor", text, sizeof(text)) &&
-               weft_parse_u64(weft_str(text), INT16_MAX, &number) == 0) {
-        gpu->minor = (int)number;
+    } else {
+        read_minor(nvml, gpu);
     }
 }
 
@@ -253,4 +260,57 @@ bool weft_nvml_ask_gpu(struct weft_nvml *nvml, unsigned index, const struct weft
     weft_nvml_ask_links(nvml, gpu);
     weft_nvml_ask_mig(nvml, gpu);
     return true;
+}
+
+/* ---- GPUs that were lost before anybody looked ---- */
+
+static bool is_known(const struct weft_nvml *nvml, const struct weft_bdf *bdf)
+{
+    for (size_t i = 0; i < nvml->gpu_count; i++) {
+        const struct weft_nvml_gpu *gpu = &nvml->gpus[i];
+        if (gpu->uuid[0] != '\0' && gpu->bdf.known && weft_bdf_cmp(&gpu->bdf, bdf) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The next GPU that the kernel module lists and no GPU so far is. */
+static bool next_unknown(const struct weft_nvml *nvml, const struct weft_host_names *names,
+                         size_t *at, struct weft_bdf *ret_bdf)
+{
+    while (*at < names->count) {
+        const char *name = names->names[(*at)++];
+        if (weft_bdf_parse(name, ret_bdf) == 0 && !is_known(nvml, ret_bdf)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The library gives no handle for them, and so no address; the kernel module lists all it bound, in
+ * the same order, by address. */
+void weft_nvml_name_lost(struct weft_nvml *nvml)
+{
+    weft_auto(weft_host_names_done) struct weft_host_names names = {0};
+    size_t at = 0;
+    for (size_t i = 0; i < nvml->gpu_count; i++) {
+        struct weft_nvml_gpu *gpu = &nvml->gpus[i];
+        if (gpu->uuid[0] != '\0') {
+            continue;
+        }
+        if (names.count == 0 &&
+            weft_host_list(nvml->host, "/proc/driver/nvidia/gpus", &names) < 0) {
+            return;
+        }
+        if (!next_unknown(nvml, &names, &at, &gpu->bdf)) {
+            gpu->bdf = (struct weft_bdf){0};
+            return;
+        }
+        if (!read_information(nvml, &gpu->bdf, "GPU UUID", gpu->uuid, sizeof(gpu->uuid)) ||
+            !weft_device_id_valid(gpu->uuid) || strchr(gpu->uuid, '?') != NULL) {
+            gpu->uuid[0] = '\0';
+        }
+        read_minor(nvml, gpu);
+    }
 }

@@ -209,6 +209,10 @@ static void register_gpu(struct weft_nvml *nvml, struct weft_nvml_gpu *gpu)
 
 void weft_nvml_listen(struct weft_nvml *nvml)
 {
+    if (nvml->wait_failures > WEFT_NVML_WAIT_FAILURES_MAX) {
+        nvml->events_lacking = true; /* until the library is opened again */
+        return;
+    }
     if (nvml->events == NULL &&
         WEFT_NVML_CALL(nvml, EventSetCreate, &nvml->events) != WEFT_NVML_OK) {
         nvml->events = NULL;
@@ -350,19 +354,24 @@ int weft_nvml_wait(void *state, int64_t timeout_ns, struct weft_backend_event *r
     const int rc =
         nvml->api.EventSetWait(nvml->events, &event, (unsigned)(timeout_ns / WEFT_NS_PER_MS));
     weft_backend_leave(nvml->options.watch);
-    if (rc == WEFT_NVML_TIMEOUT) {
-        peek(nvml);
+    if (rc == WEFT_NVML_TIMEOUT || rc == WEFT_NVML_OK) {
+        nvml->wait_failures = 0;
+        if (rc == WEFT_NVML_OK) {
+            translate(nvml, &event);
+        } else {
+            peek(nvml);
+        }
         return take(nvml, ret_event) ? 1 : 0;
     }
-    if (rc == WEFT_NVML_OK) {
-        translate(nvml, &event);
-        return take(nvml, ret_event) ? 1 : 0;
-    }
-    if (rc != WEFT_NVML_GPU_IS_LOST && rc != WEFT_NVML_RESET_REQUIRED) {
+    if (rc == WEFT_NVML_UNINITIALIZED || rc == WEFT_NVML_DRIVER_NOT_LOADED ||
+        rc == WEFT_NVML_LIB_RM_VERSION_MISMATCH) {
         return weft_err_set(err, -EIO, WEFT_ERR_NVML, "waiting for events: %s (NVML %d)",
                             weft_nvml_reason(rc), rc);
     }
-    /* a set with a lost GPU in it may fail for ever: the next enumeration makes one without it */
+    /* One GPU's trouble is not the others': the next look tells whose it is. A set with a lost GPU
+     * in it may fail for ever, so that look makes one without it, and after some failures in a row
+     * none any more. */
+    nvml->wait_failures++;
     weft_nvml_stop_listening(nvml);
     queue(nvml, WEFT_EVENT_CHANGED, "", 0, weft_nvml_reason(rc));
     return take(nvml, ret_event) ? 1 : 0;

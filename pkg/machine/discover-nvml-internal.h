@@ -13,20 +13,21 @@
 #include "pkg/machine/discover-nvml-api.h"
 
 enum {
-    WEFT_NVML_MAGIC = 0x4e766d6c, /* "Nvml" */
-    WEFT_NVML_GPUS_MAX = 64,      /* of one machine; 16 is the most that was built */
-    WEFT_NVML_INSTANCES_MAX = 8,  /* MIG devices of one GPU; the library says at most 7 */
-    WEFT_NVML_SICK_MAX = 64,      /* remembered faults */
-    WEFT_NVML_IGNORED_MAX = 128,  /* XIDs that are no fault of the GPU */
-    WEFT_NVML_LINK_NOWHERE = -1,  /* an active link that leads to no GPU and no switch */
+    WEFT_NVML_MAGIC = 0x4e766d6c,    /* "Nvml" */
+    WEFT_NVML_GPUS_MAX = 64,         /* of one machine; 16 is the most that was built */
+    WEFT_NVML_INSTANCES_MAX = 8,     /* MIG devices of one GPU; the library says at most 7 */
+    WEFT_NVML_WAIT_FAILURES_MAX = 3, /* then events are given up, and health is looked at */
+    WEFT_NVML_SICK_MAX = 64,         /* remembered faults */
+    WEFT_NVML_IGNORED_MAX = 128,     /* XIDs that are no fault of the GPU */
+    WEFT_NVML_LINK_NOWHERE = -1,     /* an active link that leads to no GPU and no switch */
     WEFT_NVML_LINK_SWITCH = -2,
 };
 
 struct weft_host;
 
 struct weft_nvml_link {
-    bool active;
-    int type; /* WEFT_NVML_REMOTE_*, -1 unknown */
+    bool active; /* up; false too for a number without a link */
+    int type;    /* WEFT_NVML_REMOTE_*, -1 unknown */
     struct weft_bdf remote;
     int to;             /* index of the GPU at its end, or one of the above */
     uint32_t rate_mbps; /* by field value, MB/s one way; 0 unknown */
@@ -51,7 +52,8 @@ struct weft_nvml_gpu {
     int numa_node; /* by memory affinity, -1 unknown */
     uint64_t memory_mib;
     struct weft_pcie pcie;
-    int link_count;        /* that it has */
+    int link_count;        /* numbers of links that may be there: entries of links */
+    int link_total;        /* links that are */
     uint64_t switch_links; /* that lead to a switch, where their types are unknown */
     struct weft_nvml_link links[WEFT_NVML_LINKS_MAX];
     char clique[64];
@@ -88,6 +90,7 @@ struct weft_nvml {
     uint8_t *distance; /* likewise, enum weft_distance or 0xff unknown */
     struct weft_nvml_set *events;
     bool events_lacking; /* this library or these GPUs tell no events */
+    int wait_failures;   /* in a row */
     uint64_t ignored[WEFT_NVML_IGNORED_MAX];
     size_t ignored_count;
     size_t sick_count;
@@ -129,6 +132,8 @@ bool weft_nvml_ask_gpu(struct weft_nvml *nvml, unsigned index, const struct weft
                        struct weft_nvml_gpu *gpu);
 /* What the GPU says of its links; to is set by weft_nvml_aim_links when all GPUs are known. */
 void weft_nvml_ask_links(struct weft_nvml *nvml, struct weft_nvml_gpu *gpu);
+/* Names GPUs that are lost and were never seen, as far as the kernel module lists them. */
+void weft_nvml_name_lost(struct weft_nvml *nvml);
 /* One field value of scope 0, or UINT64_MAX. */
 uint64_t weft_nvml_field(struct weft_nvml *nvml, struct weft_nvml_handle *device, uint32_t field);
 

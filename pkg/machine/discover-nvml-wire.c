@@ -22,7 +22,8 @@ static uint64_t link_field(struct weft_nvml *nvml, const struct weft_nvml_gpu *g
     return rc == WEFT_NVML_OK && f.rc == WEFT_NVML_OK ? f.value.u32 : UINT64_MAX;
 }
 
-/* 1 up, 0 down, negative: there is no such link. Any other trouble with a link is a link down. */
+/* 1 up, 0 down, -ENOTSUP: that number has no link, -ENOENT: nor has any higher one. Any other
+ * trouble with a link is a link down. */
 static int ask_state(struct weft_nvml *nvml, const struct weft_nvml_gpu *gpu, int link)
 {
     int active = 0;
@@ -32,7 +33,7 @@ static int ask_state(struct weft_nvml *nvml, const struct weft_nvml_gpu *gpu, in
         return state == UINT64_MAX ? -ENOENT : state == 1;
     }
     if (rc == WEFT_NVML_INVALID_ARGUMENT || rc == WEFT_NVML_NOT_SUPPORTED) {
-        return -ENOENT;
+        return rc == WEFT_NVML_NOT_SUPPORTED && link > 0 ? -ENOTSUP : -ENOENT;
     }
     return rc == WEFT_NVML_OK && active == 1;
 }
@@ -98,10 +99,11 @@ void weft_nvml_ask_links(struct weft_nvml *nvml, struct weft_nvml_gpu *gpu)
     bool up = false;
     for (int link = 0; link < WEFT_NVML_LINKS_MAX; link++) {
         const int state = ask_state(nvml, gpu, link);
-        if (state < 0) {
+        if (state == -ENOENT) {
             break;
         }
         gpu->link_count = link + 1;
+        gpu->link_total += state >= 0;
         gpu->links[link] =
             (struct weft_nvml_link){.active = state == 1, .type = -1, .to = WEFT_NVML_LINK_NOWHERE};
         if (state == 1) {
@@ -367,8 +369,8 @@ static int warn_links(const struct weft_nvml *nvml, enum origin origin, struct w
             up += gpu->links[l].active;
         }
         links = links || up > 0;
-        if (up > 0 && up < gpu->link_count) {
-            rc = weft_machine_warn(m, "GPU %zu: %d of %d NVLinks are up", i, up, gpu->link_count);
+        if (up > 0 && up < gpu->link_total) {
+            rc = weft_machine_warn(m, "GPU %zu: %d of %d NVLinks are up", i, up, gpu->link_total);
         }
     }
     if (rc == 0 && links && origin == ORIGIN_FLAT) {

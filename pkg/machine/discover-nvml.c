@@ -145,6 +145,7 @@ static int ask_all(struct weft_nvml *nvml, struct weft_error *err)
     weft_free(nvml->gpus);
     nvml->gpus = gpus;
     nvml->gpu_count = count;
+    weft_nvml_name_lost(nvml);
     weft_nvml_aim_links(nvml);
     weft_nvml_ask_pairs(nvml);
     weft_nvml_recover(nvml);
@@ -215,7 +216,7 @@ static int fill_device(const struct weft_nvml *nvml, const struct places *places
     d->bdf = gpu->bdf;
     d->pcie = gpu->pcie;
     d->memory_mib = instance != NULL ? instance->memory_mib : gpu->memory_mib;
-    d->links_total = gpu->link_count;
+    d->links_total = gpu->link_total;
     d->links_up = 0;
     for (int l = 0; l < gpu->link_count; l++) {
         d->links_up += gpu->links[l].active;

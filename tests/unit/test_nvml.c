@@ -254,6 +254,21 @@ static void peer_access_that_is_denied_is_no_bandwidth(void)
     }
 }
 
+static void a_number_without_a_link_hides_none_behind_it(void)
+{
+    struct nvml_world w;
+    nvml_world_up(&w, "hgx-h100-8.json", 8);
+    nvml_world_edit(&w, "[[18, \"switch\"]]",
+                    "[[6, \"switch\"], [2, 0, \"none\"], [6, \"switch\"]]");
+    weft_auto(weft_machine_free) struct weft_machine *m = nvml_world_look(&w);
+    if (m != NULL) {
+        CHECK_INT(m->devices[0].links_up, 12);
+        CHECK_INT(m->devices[0].links_total, 12);
+        CHECK_INT(weft_machine_b(m, 0, 1), 12 * 26562);
+        CHECK(!nvml_warns(m, "NVLinks are up"));
+    }
+}
+
 static void links_to_cpus_and_strangers_are_no_bandwidth(void)
 {
     struct nvml_world w;
@@ -395,6 +410,7 @@ WEFT_SUITE(
     {"distances come from sysfs where the library has none",
      distances_come_from_sysfs_where_the_library_has_none},
     {"peer access that is denied is no bandwidth", peer_access_that_is_denied_is_no_bandwidth},
+    {"a number without a link hides none behind it", a_number_without_a_link_hides_none_behind_it},
     {"links to CPUs and strangers are no bandwidth", links_to_cpus_and_strangers_are_no_bandwidth},
     {"rates of different origin are never mixed", rates_of_different_origin_are_never_mixed},
     {"MIG instances are devices and their GPU is not",

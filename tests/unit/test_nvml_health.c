@@ -254,6 +254,24 @@ static void a_gpu_lost_from_the_start_is_named_or_left_out(void)
         CHECK(nvml_warns(m, "GPU 4 is left out: it tells no UUID: " LOST));
         CHECK_INT(weft_machine_b(m, 0, 6), 18 * 26562);
     }
+    static const char *const addresses[] = {"1b", "43", "52", "61", "9d", "c3", "d1", "df"};
+    for (int i = 0; i < 8; i++) {
+        char path[128], text[128];
+        (void)snprintf(path, sizeof(path), "/proc/driver/nvidia/gpus/0000:%s:00.0/information",
+                       addresses[i]);
+        (void)snprintf(text, sizeof(text),
+                       "Model: \t\t NVIDIA H100\nGPU UUID: \t GPU-0000000%d-0000-4000-8000-"
+                       "00000000000%d\nDevice Minor: \t %d\n",
+                       i, i, i);
+        nvml_world_put(&w, path, text);
+    }
+    weft_auto(weft_machine_free) struct weft_machine *named = nvml_world_look(&w);
+    if (named != NULL && CHECK_INT(named->device_count, 8)) {
+        CHECK_STR(named->devices[4].id, GPU(4));
+        CHECK_STR(named->devices[4].health_reason, LOST);
+        CHECK_INT(named->devices[4].bdf.bus, 0x9d);
+        CHECK_INT(weft_machine_b(named, 0, 4), 0); /* nobody ever saw its links */
+    }
 }
 
 static void the_drivers_advice_decides(void)
@@ -313,6 +331,24 @@ static void a_wait_that_fails_is_told_apart(void)
     down(&t);
 }
 
+/* A wait that always fails is not tried for ever, and health is looked at instead. */
+static void waits_that_fail_again_and_again_are_given_up(void)
+{
+    struct watched t;
+    if (up(&t, "hgx-h100-8.json", 8)) {
+        nvml_world_edit(&t.w, "{\n", "{\n \"returns\": {\"nvmlEventSetWait_v2\": 999},\n");
+        for (int i = 0; i < 4; i++) {
+            expect(&t, WEFT_EVENT_CHANGED, "", 0, "the driver reports an error of its own");
+            look(&t);
+            expect_health(&t, 0, "");
+        }
+        struct weft_backend_event event;
+        CHECK_INT(weft_backend_nvml.wait(t.state, 0, &event, NULL), -ENOTSUP);
+        CHECK(t.m != NULL && nvml_warns(t.m, "the driver tells no events"));
+    }
+    down(&t);
+}
+
 static void many_faults_are_remembered_within_bounds(void)
 {
     struct watched t;
@@ -353,4 +389,6 @@ WEFT_SUITE(nvml_health,
            {"the driver's advice decides", the_drivers_advice_decides},
            {"changes and unavailable GPUs are events", changes_and_unavailable_gpus_are_events},
            {"a wait that fails is told apart", a_wait_that_fails_is_told_apart},
+           {"waits that fail again and again are given up",
+            waits_that_fail_again_and_again_are_given_up},
            {"many faults are remembered within bounds", many_faults_are_remembered_within_bounds})

@@ -59,7 +59,9 @@ int nvmlDeviceGetNvLinkState(struct weft_nvml_handle *device, unsigned link, int
     *active = is_up(group);
     const int none = mock_of(device, "links") == NULL ? (int)WEFT_NVML_NOT_SUPPORTED
                                                       : (int)WEFT_NVML_INVALID_ARGUMENT;
-    return mock_end(group != NULL ? 0 : none);
+    const cJSON *state = cJSON_GetArrayItem(group, 2);
+    const bool hole = cJSON_IsString(state) && strcmp(state->valuestring, "none") == 0;
+    return mock_end(hole ? (int)WEFT_NVML_NOT_SUPPORTED : group != NULL ? 0 : none);
 }
 
 int nvmlDeviceGetNvLinkVersion(struct weft_nvml_handle *device, unsigned link, unsigned *version)

@@ -14,6 +14,7 @@
  *     "affinity": [0],                      nodes of its memory affinity
  *     "own_node": 2,                        its own memory's node
  *     "links": [[12, "switch"], [6, "switch", "down"], [1, 3], [2, "npu"], [1, "unknown"]],
+ *                                           ("none": a number without a link)
  *     "version": 6, "rate": 26562,          of its links
  *     "switch_links": 18, "p2p": [0, 5],    status to each GPU; absent: OK
  *     "fabric": {"cluster": "<32 hex digits>", "clique": 1, "state": 3, "status": 0},
