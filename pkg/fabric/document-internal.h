@@ -4,8 +4,6 @@
 #ifndef WEFT_FABRIC_DOCUMENT_INTERNAL_H
 #define WEFT_FABRIC_DOCUMENT_INTERNAL_H
 
-#include <stdint.h>
-
 #include "pkg/base/error.h"
 #include "pkg/base/str.h"
 
@@ -29,9 +27,5 @@ int weft_doc_text_of(const struct weft_json *node, struct weft_doc_text *ret,
                      struct weft_error *err) __attribute__((warn_unused_result));
 int weft_doc_get_text(const struct weft_json *object, const char *key, struct weft_doc_text *ret,
                       struct weft_error *err) __attribute__((warn_unused_result));
-/* A number, or a string that is one, within [0, max]: 1 and *ret; 0 if absent, null, "" or "N/A";
- * -EINVAL. */
-int weft_doc_get_u64(const struct weft_json *object, const char *key, uint64_t max, uint64_t *ret,
-                     struct weft_error *err) __attribute__((warn_unused_result));
 
 #endif

@@ -49,18 +49,3 @@ int weft_doc_get_text(const struct weft_json *object, const char *key, struct we
     }
     return weft_doc_text_of(weft_json_get(object, key), ret, err);
 }
-
-int weft_doc_get_u64(const struct weft_json *object, const char *key, uint64_t max, uint64_t *ret,
-                     struct weft_error *err)
-{
-    struct weft_doc_text text = {0};
-    const int rc = weft_doc_get_text(object, key, &text, err);
-    if (rc < 0 || text.text.len == 0 || weft_str_eq(text.text, "N/A")) {
-        return rc;
-    }
-    if (weft_parse_u64(text.text, max, ret) < 0) {
-        return weft_json_error(weft_json_get(object, key), err,
-                               "%.40s is not a number from 0 to %" PRIu64, text.text.data, max);
-    }
-    return 1;
-}

@@ -221,7 +221,8 @@ static size_t in_loop(const struct weft_slurm_topo *topo, size_t at)
 
 static int find_levels(struct weft_slurm_topo *topo, struct weft_error *err)
 {
-    for (size_t open = 1; open > 0;) {
+    size_t open = 1;
+    for (int pass = 0; open > 0; pass++) {
         size_t done = 0;
         size_t at = 0;
         open = 0;
@@ -240,6 +241,11 @@ static int find_levels(struct weft_slurm_topo *topo, struct weft_error *err)
             const struct weft_slurm_topo_item *item = &topo->items[in_loop(topo, at)];
             return refuse(topo, item->line, "is above itself: the switches are not a tree",
                           item->name, err);
+        }
+        /* each pass knows one level more at least */
+        if (open > 0 && pass > WEFT_LEVELS_MAX) {
+            return refuse(topo, topo->items[at].line, "makes a tree of more than 16 levels",
+                          topo->items[at].name, err);
         }
     }
     for (size_t i = 0; i < topo->count; i++) {

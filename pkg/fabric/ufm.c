@@ -126,7 +126,9 @@ int weft_ufm_tell(struct weft_ufm *ufm, const struct weft_ufm_fact *fact)
         fact->kind == WEFT_UFM_HOST ? NULL : without_port(fact, name, sizeof(name));
     set_kind(d, of_switch != NULL && fact->kind == WEFT_UFM_UNKNOWN ? WEFT_UFM_SWITCH : fact->kind);
     set_port(d, fact->port);
-    d->system = fact->system != 0 ? fact->system : d->system;
+    if (fact->system != 0 && (d->system == 0 || fact->system < d->system)) {
+        d->system = fact->system;
+    }
     d->gone = d->gone || fact->gone;
     d->line = d->line == 0 ? fact->line : d->line;
     rc = prefer(&d->desc, of_switch != NULL ? of_switch : fact->desc);

@@ -349,6 +349,15 @@ static void over_the_caps(void)
     (void)weft_buf_puts(&buf, "SwitchName=s17 Nodes=n\n");
     CHECK(parse(weft_buf_text(&buf), NULL, &err) == NULL);
     CHECK_CONTAINS(err.message, "makes a tree of more than 16 levels");
+    /* a long chain from the top down costs no pass a level */
+    weft_auto(weft_buf_done) struct weft_buf chain;
+    weft_buf_init(&chain, 4 << 20);
+    for (int i = 0; i < 50000; i++) {
+        (void)weft_buf_printf(&chain, "SwitchName=s%d Switches=s%d\n", i, i + 1);
+    }
+    (void)weft_buf_puts(&chain, "SwitchName=s50000 Nodes=n\n");
+    CHECK(parse(weft_buf_text(&chain), NULL, &err) == NULL);
+    CHECK_CONTAINS(err.message, "makes a tree of more than 16 levels");
     char longer[128] = "SwitchName=";
     memset(longer + 11, 'x', 65);
     CHECK(parse(longer, NULL, &err) == NULL);

@@ -151,6 +151,23 @@ static void what_is_gone_does_not_count(void)
     }
 }
 
+/* An adapter whose port has a GUID of its own: links name the node's, ports the port's. The
+ * switch's port has one cable all the same, that of links, and the host is one. */
+static void node_and_port_guids_of_one_adapter(void)
+{
+    const struct answer answers[] = {
+        {WEFT_UFM_PORTS,
+         "[" PORT("b1", "b0", "1", "Link Up", "Computer", "n1 mlx5_0", "a1", "3", "leaf-1:3") "]"},
+        {WEFT_UFM_LINKS, "[" LINK("b0", "1", "n1 mlx5_0", "a1", "3", "leaf-1:3") "]"}};
+    weft_auto(weft_fabric_free) struct weft_fabric *f = check(answers, 2, "leaf-1#3-n1 mlx5_0#1");
+    if (f != NULL) {
+        CHECK_INT(f->host_count, 1);
+        CHECK_INT(f->warning_total, 1);
+        CHECK_CONTAINS(f->warnings[0], "has 2 different peers");
+        CHECK(f->links[0].both);
+    }
+}
+
 static void aggregation_nodes_are_no_hosts(void)
 {
     const struct answer answers[] = {
@@ -268,6 +285,7 @@ static void no_memory(void)
 WEFT_SUITE(fabric_ufm, {"links_alone", links_alone},
            {"a_name_with_another_guid", a_name_with_another_guid}, {"ports_alone", ports_alone},
            {"what_is_gone_does_not_count", what_is_gone_does_not_count},
+           {"node_and_port_guids_of_one_adapter", node_and_port_guids_of_one_adapter},
            {"aggregation_nodes_are_no_hosts", aggregation_nodes_are_no_hosts},
            {"rows_that_cannot_be_read", rows_that_cannot_be_read},
            {"answers_that_are_none", answers_that_are_none},
