@@ -20,6 +20,17 @@ static bool probe(const struct weft_backend_options *options)
            weft_backend_host_has(options, "/dev/mtgpu.0");
 }
 
+static int set_vendor(struct weft_machine *m, struct weft_error *err)
+{
+    char *vendor = weft_strdup("mthreads");
+    if (vendor == NULL) {
+        return weft_err_nomem(err);
+    }
+    weft_free(m->vendor);
+    m->vendor = vendor;
+    return 0;
+}
+
 /* ---- with the library ---- */
 
 static bool read_uuid(const struct weft_mtml *mtml, struct weft_mtml_unit *unit)
@@ -252,6 +263,7 @@ static int from_library(const struct weft_mtml *mtml, struct weft_machine **ret_
     int rc = open_units(mtml, units, err);
     if (rc == 0) {
         rc = weft_host_machine(mtml->host, "this machine", units->count, &m, err);
+        rc = rc < 0 ? rc : set_vendor(m, err);
         rc = rc < 0 ? rc : fill_units(mtml, units, m, err);
         close_units(mtml, units);
     }
@@ -310,6 +322,7 @@ static int from_sysfs(const struct weft_mtml *mtml, struct weft_machine **ret_ma
     }
     count = drop_passed_through(pcis, count);
     rc = weft_host_machine(mtml->host, "this machine", count, &m, err);
+    rc = rc < 0 ? rc : set_vendor(m, err);
     for (size_t i = 0; rc == 0 && i < count; i++) {
         rc = fill_function(mtml, &pcis[i], &m->devices[i]);
     }
@@ -360,23 +373,11 @@ static int open_state(const struct weft_backend_options *options, void **ret_sta
     return 0;
 }
 
-static int set_vendor(struct weft_machine *m, struct weft_error *err)
-{
-    char *vendor = weft_strdup("mthreads");
-    if (vendor == NULL) {
-        return weft_err_nomem(err);
-    }
-    weft_free(m->vendor);
-    m->vendor = vendor;
-    return 0;
-}
-
 static int enumerate(void *state, struct weft_machine **ret_machine, struct weft_error *err)
 {
     struct weft_mtml *mtml = state;
     weft_auto(weft_machine_free) struct weft_machine *m = NULL;
     int rc = mtml->handle != NULL ? from_library(mtml, &m, err) : from_sysfs(mtml, &m, err);
-    rc = rc < 0 ? rc : set_vendor(m, err);
     rc = rc < 0 ? rc : weft_sysfs_keep_lost(&mtml->last, &m, err);
     if (rc == 0) {
         *ret_machine = weft_steal(&m);
