@@ -57,6 +57,12 @@ const char *weft_lldp_file(const struct weft_lldp *lldp)
     return lldp->file_count > 0 ? lldp->files[lldp->file_count - 1] : lldp->source;
 }
 
+void weft_lldp_lost(struct weft_lldp *lldp, const struct weft_error *why)
+{
+    lldp->partial = true;
+    weft_warn(&lldp->warnings, lldp->source, 0, "a report is lost: %s", why->message);
+}
+
 static int too_many(const struct weft_lldp *lldp, int rc, struct weft_error *err)
 {
     return rc == -ENOMEM

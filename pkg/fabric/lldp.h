@@ -34,6 +34,10 @@ WEFT_DEFINE_AUTO(struct weft_lldp, weft_lldp_free)
 int weft_lldp_add(struct weft_lldp *lldp, const char *text, size_t len, const char *file,
                   const char *reporter, struct weft_error *err) __attribute__((warn_unused_result));
 
+/* Notes that a report could not be read (why: the error of weft_lldp_add): the result is partial,
+ * with the error as a warning. For one bad report among many, which must not stop the others. */
+void weft_lldp_lost(struct weft_lldp *lldp, const struct weft_error *why);
+
 /* Makes the fabric of all reports; a system is a switch or a host by the names of its ports and its
  * capabilities. Left out with a warning: a system that hears itself, a host's own DPU, a host that
  * hears a host, a port with several neighbours (it is not known at which it is; the result is then

@@ -121,6 +121,27 @@ static int parse_ufm(const struct weft_config_source *settings,
     return rc < 0 ? rc : weft_ufm_finish(ufm, &result->fabric, err);
 }
 
+/* One bad report among several must not stop the others: it makes the result a part. */
+static int add_report(struct weft_lldp *lldp, const struct weft_source_texts *texts, size_t i,
+                      struct weft_error *err)
+{
+    const struct weft_source_text *t = &texts->items[i];
+    struct weft_error why = {0};
+    weft_autofree char *host = host_of(t->path);
+    if (host == NULL) {
+        return weft_err_nomem(err);
+    }
+    const int rc = weft_lldp_add(lldp, t->text, t->len, t->path, host, &why);
+    if (rc == -EINVAL && texts->count > 1) {
+        weft_lldp_lost(lldp, &why);
+        return 0;
+    }
+    if (rc < 0 && err != NULL) {
+        *err = why;
+    }
+    return rc;
+}
+
 static int parse_lldp(const struct weft_config_source *settings,
                       const struct weft_source_texts *texts, struct weft_source_result *result,
                       struct weft_error *err)
@@ -128,10 +149,7 @@ static int parse_lldp(const struct weft_config_source *settings,
     weft_auto(weft_lldp_free) struct weft_lldp *lldp = weft_lldp_new(settings->name);
     int rc = lldp == NULL ? weft_err_nomem(err) : 0;
     for (size_t i = 0; rc == 0 && i < texts->count; i++) {
-        const struct weft_source_text *t = &texts->items[i];
-        weft_autofree char *host = host_of(t->path);
-        rc = host == NULL ? weft_err_nomem(err)
-                          : weft_lldp_add(lldp, t->text, t->len, t->path, host, err);
+        rc = add_report(lldp, texts, i, err);
     }
     return rc < 0 ? rc : weft_lldp_finish(lldp, &result->fabric, err);
 }

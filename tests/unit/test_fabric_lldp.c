@@ -234,6 +234,24 @@ static void rows_that_are_no_cable(void)
     }
 }
 
+/* One bad report among many is lost, the others count; all bad are none. */
+static void a_lost_report(void)
+{
+    weft_auto(weft_lldp_free) struct weft_lldp *lldp = weft_lldp_new("lldp");
+    weft_auto(weft_fabric_free) struct weft_fabric *fabric = NULL;
+    static const char good[] = JSON0(ENTRY0("eth0", "70:06:92:6e:32:64", "leaf1", "swp1"));
+    struct weft_error err = {0};
+    CHECK_INT(weft_lldp_add(lldp, "{\"lldp\": ", 9, "gpu2.json", "gpu2", &err), -EINVAL);
+    weft_lldp_lost(lldp, &err);
+    CHECK_INT(weft_lldp_finish(lldp, &fabric, &err), -EINVAL);
+    CHECK_CONTAINS(err.message, "no cable in it; lldp: a report is lost: gpu2.json:1:");
+    CHECK_INT(weft_lldp_add(lldp, good, strlen(good), "gpu1.json", "gpu1", &err), 0);
+    CHECK_INT(weft_lldp_finish(lldp, &fabric, &err), 0);
+    CHECK(fabric != NULL && fabric->partial && fabric->link_count == 1);
+    CHECK_CONTAINS(fabric != NULL && fabric->warning_count > 0 ? fabric->warnings[0] : "",
+                   "lldp: a report is lost: gpu2.json:1:");
+}
+
 static void reports_that_are_none(void)
 {
     static const struct {
@@ -293,5 +311,5 @@ WEFT_SUITE(fabric_lldp, {"both_forms_of_lldpd", both_forms_of_lldpd},
            {"chassis_without_a_name", chassis_without_a_name},
            {"one_switch_or_two", one_switch_or_two}, {"both_ends_report", both_ends_report},
            {"records_of_switches", records_of_switches},
-           {"rows_that_are_no_cable", rows_that_are_no_cable},
+           {"rows_that_are_no_cable", rows_that_are_no_cable}, {"a_lost_report", a_lost_report},
            {"reports_that_are_none", reports_that_are_none}, {"no_memory", no_memory})
