@@ -23,11 +23,10 @@ static int set_member(const struct weft_json *object, const char *key, enum weft
 static int apply_own(const struct weft_json *root, struct weft_options *options,
                      struct weft_error *err)
 {
-    static const char *const keys[] = {"apiVersion",    "kind",      "machine",
-                                       "resource",      "pluginDir", "hostRoot",
-                                       "driverRoot",    "vendor",    "ignoredErrors",
-                                       "driverTimeout", "rescan",    "allocationPolicy",
-                                       "listen",        "log",       NULL};
+    static const char *const keys[] = {
+        "apiVersion", "kind",   "machine",       "resource",      "pluginDir", "hostRoot",
+        "driverRoot", "vendor", "ignoredErrors", "driverTimeout", "rescan",    "allocationPolicy",
+        "listen",     "log",    "partitions",    "sharing",       "renames",   NULL};
     static const struct {
         const char *key;
         enum weft_option option;
@@ -43,6 +42,7 @@ static int apply_own(const struct weft_json *root, struct weft_options *options,
         {"rescan", WEFT_OPTION_RESCAN},
         {"allocationPolicy", WEFT_OPTION_POLICY},
         {"listen", WEFT_OPTION_LISTEN},
+        {"partitions", WEFT_OPTION_PARTITIONS},
     };
     static const char *const log_keys[] = {"format", "level", NULL};
     const char *version = weft_json_string(weft_json_get(root, "apiVersion"));
@@ -53,6 +53,7 @@ static int apply_own(const struct weft_json *root, struct weft_options *options,
     for (size_t i = 0; rc == 0 && i < WEFT_ARRAY_LEN(members); i++) {
         rc = set_member(root, members[i].key, members[i].option, options, err);
     }
+    rc = rc == 0 ? weft_options_own_resources(root, &options->pools, err) : rc;
     const struct weft_json *log = NULL;
     rc = rc == 0 ? weft_json_get_object(root, "log", &log, err) : rc;
     if (rc <= 0) {
@@ -97,31 +98,44 @@ static int check_fixed(const struct weft_json *object, const struct fixed_field 
     return 0;
 }
 
-/* Members that are objects of their own are checked apart. */
-static int check_flags(const struct weft_json *flags, struct weft_error *err)
+/* Members that are objects of their own are checked apart; failOnInitError decides nothing here:
+ * a node without a driver is looked at again and again. */
+static int check_flags(const struct weft_json *flags, struct weft_options *options,
+                       struct weft_error *err)
 {
-    static const struct fixed_field top[] = {{"migStrategy", "none"}, {"failOnInitError", NULL},
-                                             {"gdsEnabled", "false"}, {"mofedEnabled", "false"},
-                                             {"plugin", NULL},        {NULL, NULL}};
+    static const struct fixed_field top[] = {{"migStrategy", NULL},
+                                             {"failOnInitError", NULL},
+                                             {"nvidiaDriverRoot", NULL},
+                                             {"gdsEnabled", "false"},
+                                             {"gdrcopyEnabled", "false"},
+                                             {"mofedEnabled", "false"},
+                                             {"gfd", NULL},
+                                             {"plugin", NULL},
+                                             {NULL, NULL}};
     static const struct fixed_field plugin_fields[] = {
         {"passDeviceSpecs", "true"},
         {"deviceListStrategy", "envvar"},
         {"deviceIDStrategy", "uuid"},
         {NULL, NULL},
     };
-    const int rc = check_fixed(flags, top, err);
+    int rc = check_fixed(flags, top, err);
+    rc = rc < 0 ? rc : set_member(flags, "migStrategy", WEFT_OPTION_PARTITIONS, options, err);
+    rc = rc < 0 ? rc : set_member(flags, "nvidiaDriverRoot", WEFT_OPTION_DRIVER_ROOT, options, err);
     const struct weft_json *plugin = NULL;
     const int found = rc == 0 ? weft_json_get_object(flags, "plugin", &plugin, err) : rc;
     return found > 0 ? check_fixed(plugin, plugin_fields, err) : found;
 }
 
-static int apply_nvidia(const struct weft_json *root, struct weft_error *err)
+static int apply_nvidia(const struct weft_json *root, struct weft_options *options,
+                        struct weft_error *err)
 {
-    static const struct fixed_field top[] = {{"version", "v1"}, {"flags", NULL}, {NULL, NULL}};
-    const int rc = check_fixed(root, top, err);
+    static const struct fixed_field top[] = {
+        {"version", "v1"}, {"flags", NULL}, {"resources", NULL}, {"sharing", NULL}, {NULL, NULL}};
+    int rc = check_fixed(root, top, err);
+    rc = rc < 0 ? rc : weft_options_nvidia_resources(root, &options->pools, err);
     const struct weft_json *flags = NULL;
     const int found = rc == 0 ? weft_json_get_object(root, "flags", &flags, err) : rc;
-    return found > 0 ? check_flags(flags, err) : found;
+    return found > 0 ? check_flags(flags, options, err) : found;
 }
 
 int weft_options_apply_file(const char *text, size_t len, const char *name,
@@ -137,7 +151,7 @@ int weft_options_apply_file(const char *text, size_t len, const char *name,
         return apply_own(root, options, err);
     }
     if (kind == NULL && weft_json_get(root, "version") != NULL) {
-        return apply_nvidia(root, err);
+        return apply_nvidia(root, options, err);
     }
     return weft_json_error(root, err, "neither kind: DevicePluginConfig nor NVIDIA's version: v1");
 }

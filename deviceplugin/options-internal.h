@@ -5,6 +5,8 @@
 
 #include "deviceplugin/options.h"
 
+struct weft_json;
+
 enum weft_option {
     WEFT_OPTION_MACHINE,
     WEFT_OPTION_RESOURCE,
@@ -18,6 +20,8 @@ enum weft_option {
     WEFT_OPTION_DRIVER_TIMEOUT,
     WEFT_OPTION_RESCAN,
     WEFT_OPTION_POLICY,
+    WEFT_OPTION_PARTITIONS,
+    WEFT_OPTION_SHARING,
     WEFT_OPTION_LOG_FORMAT,
     WEFT_OPTION_LOG_LEVEL,
     WEFT_OPTION_COUNT
@@ -26,5 +30,12 @@ enum weft_option {
 /* Checks and sets one. -EINVAL with what is allowed, -ENOMEM. */
 int weft_option_set(struct weft_options *options, enum weft_option option, const char *value,
                     struct weft_error *err) __attribute__((warn_unused_result));
+
+/* options-resources.c: our file's "partitions", "sharing" and "renames". 0, -EINVAL, -ENOMEM. */
+int weft_options_own_resources(const struct weft_json *root, struct weft_pool_settings *settings,
+                               struct weft_error *err) __attribute__((warn_unused_result));
+/* NVIDIA's "sharing" and "resources". */
+int weft_options_nvidia_resources(const struct weft_json *root, struct weft_pool_settings *settings,
+                                  struct weft_error *err) __attribute__((warn_unused_result));
 
 #endif

@@ -41,6 +41,9 @@ static const struct {
     {"--driver-timeout", "WEFT_DRIVER_TIMEOUT", WEFT_OPTION_DRIVER_TIMEOUT},
     {"--rescan", "WEFT_RESCAN", WEFT_OPTION_RESCAN},
     {"--allocation-policy", "WEFT_ALLOCATION_POLICY", WEFT_OPTION_POLICY},
+    {"--partitions", "WEFT_PARTITIONS", WEFT_OPTION_PARTITIONS},
+    {"--mig-strategy", "MIG_STRATEGY", WEFT_OPTION_PARTITIONS}, /* as NVIDIA's plugin has it */
+    {"--shared-devices-allocation-policy", "SHARED_DEVICES_ALLOCATION_POLICY", WEFT_OPTION_SHARING},
     {"--log-format", "WEFT_LOG_FORMAT", WEFT_OPTION_LOG_FORMAT},
     {"--log-level", "WEFT_LOG_LEVEL", WEFT_OPTION_LOG_LEVEL},
 };
@@ -147,6 +150,10 @@ static int set_word(struct weft_options *options, enum weft_option option, const
         return set_duration(&options->rescan_ns, value);
     case WEFT_OPTION_POLICY:
         return weft_policy_parse(value, &options->policy);
+    case WEFT_OPTION_PARTITIONS:
+        return weft_partitions_parse(value, &options->pools.partitions);
+    case WEFT_OPTION_SHARING:
+        return weft_sharing_parse(value, &options->pools.sharing);
     case WEFT_OPTION_LOG_FORMAT:
         return weft_log_parse_format(value, &options->log_format);
     case WEFT_OPTION_LOG_LEVEL:
@@ -190,6 +197,8 @@ static char **text_field(struct weft_options *options, enum weft_option option)
     case WEFT_OPTION_DRIVER_TIMEOUT:
     case WEFT_OPTION_RESCAN:
     case WEFT_OPTION_POLICY:
+    case WEFT_OPTION_PARTITIONS:
+    case WEFT_OPTION_SHARING:
     case WEFT_OPTION_LOG_FORMAT:
     case WEFT_OPTION_LOG_LEVEL:
     case WEFT_OPTION_COUNT:
@@ -222,6 +231,8 @@ int weft_option_set(struct weft_options *options, enum weft_option option, const
         [WEFT_OPTION_DRIVER_TIMEOUT] = "a time from 10ms to 1h",
         [WEFT_OPTION_RESCAN] = "a time from 10ms to 1h",
         [WEFT_OPTION_POLICY] = "performance or packed",
+        [WEFT_OPTION_PARTITIONS] = "auto, none, single or mixed",
+        [WEFT_OPTION_SHARING] = "distributed or packed",
         [WEFT_OPTION_LOG_FORMAT] = "logfmt or json",
         [WEFT_OPTION_LOG_LEVEL] = "debug, info, warn or error",
     };
@@ -316,12 +327,39 @@ static int read_file(const char *path, struct weft_options *options, struct weft
     return applied == -EINVAL ? -EBADMSG : applied;
 }
 
+/* One thing said under two names, in one place, is a contradiction waiting to happen. */
+static int check_once(const char *const *flags, struct weft_error *err)
+{
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(names); i++) {
+        for (size_t k = i + 1; k < WEFT_ARRAY_LEN(names); k++) {
+            if (flags[i] != NULL && flags[k] != NULL && names[i].option == names[k].option) {
+                return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "%s and %s say the same thing",
+                                    names[i].flag, names[k].flag);
+            }
+        }
+    }
+    return 0;
+}
+
+/* Is the option given by a flag, under whatever name? */
+static bool flagged(const char *const *flags, enum weft_option option)
+{
+    bool given = false;
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(names); i++) {
+        given = given || (flags[i] != NULL && names[i].option == option);
+    }
+    return given;
+}
+
 /* Sets everything that has a value, all but the file. */
 static int apply_values(const char *const *flags, char *(*env)(const char *name),
                         struct weft_options *options, struct weft_error *err)
 {
     for (size_t i = 0; i < WEFT_ARRAY_LEN(names); i++) {
-        const char *value = flags[i] != NULL ? flags[i] : env(names[i].variable);
+        const char *value = flags[i];
+        if (value == NULL && !flagged(flags, names[i].option)) {
+            value = env(names[i].variable);
+        }
         const int rc = value != NULL ? weft_option_set(options, names[i].option, value, err) : 0;
         if (rc < 0) {
             return weft_err_wrap(err, rc, "%s",
@@ -351,6 +389,7 @@ int weft_options_read(int argc, char **argv, char *(*env)(const char *name),
     const char *flags[WEFT_ARRAY_LEN(names)] = {NULL};
     int rc = set_defaults(&options, err);
     rc = rc == 0 ? read_flags(argc, argv, flags, &options, err) : rc;
+    rc = rc == 0 ? check_once(flags, err) : rc;
     if (rc == 0 && !options.help && !options.version) {
         rc = apply_all(flags, env, &options, err);
     }

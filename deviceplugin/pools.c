@@ -35,6 +35,16 @@ int weft_partitions_parse(const char *text, enum weft_partitions *ret_partitions
     return -EINVAL;
 }
 
+int weft_sharing_parse(const char *text, enum weft_sharing *ret_sharing)
+{
+    const bool packed = strcmp(text, "packed") == 0;
+    if (!packed && strcmp(text, "distributed") != 0) {
+        return -EINVAL;
+    }
+    *ret_sharing = packed ? WEFT_SHARING_PACKED : WEFT_SHARING_DISTRIBUTED;
+    return 0;
+}
+
 void weft_pool_settings_done(struct weft_pool_settings *settings)
 {
     weft_free(settings->resource);

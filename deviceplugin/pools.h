@@ -82,7 +82,9 @@ int weft_pools_plan(const struct weft_machine *machine, const struct weft_pool_s
 void weft_pools_done(struct weft_pools *pools);
 WEFT_DEFINE_AUTO_VALUE(struct weft_pools, weft_pools_done)
 
-/* "none", "single", "mixed"; 0 or -EINVAL. */
+/* "distributed", "packed"; 0 or -EINVAL. */
+int weft_sharing_parse(const char *text, enum weft_sharing *ret_sharing);
+/* "auto", "none", "single", "mixed"; 0 or -EINVAL. */
 int weft_partitions_parse(const char *text, enum weft_partitions *ret_partitions);
 const char *weft_partitions_name(enum weft_partitions partitions);
 
