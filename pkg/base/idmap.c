@@ -71,7 +71,7 @@ static int add(struct weft_idmap *map, uint64_t key, struct weft_idmap_entry **s
     if (map->count >= map->max) {
         return -EFBIG;
     }
-    if (key != 0 && (map->count + 1) * 2 > map->slot_count) {
+    if (*slot == NULL || (key != 0 && (map->count + 1) * 2 > map->slot_count)) {
         const int rc = grow(map);
         if (rc < 0) {
             return rc;
