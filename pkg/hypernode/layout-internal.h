@@ -4,6 +4,7 @@
 #ifndef WEFT_HYPERNODE_LAYOUT_INTERNAL_H
 #define WEFT_HYPERNODE_LAYOUT_INTERNAL_H
 
+#include "pkg/base/str.h"
 #include "pkg/tree/findings.h"
 #include "pkg/hypernode/layout.h"
 
@@ -55,5 +56,9 @@ int weft_lwork_name_groups(struct weft_lwork *w, struct weft_error *err)
     __attribute__((warn_unused_result));
 /* Gives names of existing objects to groups by identity (names[group] = existing index + 1). */
 int weft_lwork_match(const struct weft_lwork *w, size_t *names) __attribute__((warn_unused_result));
+/* What stands before the GUIDs ("switch:", "copy-of-leaf:switch:") and the list of them; false if
+ * the identity is no set of switches. Views. */
+bool weft_layout_split_guids(const char *identity, struct weft_str *ret_class,
+                             struct weft_str *ret_guids);
 
 #endif

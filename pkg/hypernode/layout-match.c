@@ -175,10 +175,8 @@ static int cmp_guid(const void *a, const void *b)
     return (x->group > y->group) - (x->group < y->group);
 }
 
-/* What stands before the GUIDs ("switch:", "copy-of-leaf:switch:"), with its length; false if the
- * identity is no set of switches. */
-static bool split_guids(const char *identity, struct weft_str *ret_class,
-                        struct weft_str *ret_guids)
+bool weft_layout_split_guids(const char *identity, struct weft_str *ret_class,
+                             struct weft_str *ret_guids)
 {
     const char *at = strstr(identity, "switch:");
     if (at == NULL || (at != identity && strncmp(identity, "copy-of-", strlen("copy-of-")) != 0)) {
@@ -257,7 +255,8 @@ static int match_guids(struct matcher *m)
         struct weft_str class;
         struct weft_str guids;
         if (m->tier[i] == WEFT_TREE_NONE || m->used[i] ||
-            !split_guids(weft_hypernode_text(m->existing->items[i].identity), &class, &guids)) {
+            !weft_layout_split_guids(weft_hypernode_text(m->existing->items[i].identity), &class,
+                                     &guids)) {
             continue;
         }
         size_t object_size = 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pkg/base/buf.h"
+#include "pkg/base/idmap.h"
 #include "pkg/base/map.h"
 #include "pkg/base/str.h"
 #include "pkg/hypernode/layout-internal.h"
@@ -14,6 +15,8 @@
 /* Names of ours that are, and names that shall be. */
 enum { NAMES_MAX = 2 * WEFT_HYPERNODES_MAX };
 enum { IDENTITY_BYTES_MAX = 64 * 1024, SALTS_MAX = 1000, HASH_DIGITS = 8 };
+/* switches of all groups: more than a fabric may have devices */
+enum { GUIDS_MAX = 1 << 23 };
 
 char *weft_layout_slug(const char *text, size_t max)
 {
@@ -154,6 +157,71 @@ static int check_unique(const struct group_ref *order, size_t count, struct weft
     return 0;
 }
 
+/* Which switches there are: GUID to the tiers that it is in, a bit each. */
+static int list_present(const struct weft_lwork *w, struct weft_idmap *present)
+{
+    for (size_t i = 0; i < w->group_count; i++) {
+        const struct weft_lgroup *g = &w->groups[i];
+        for (size_t k = 0; g->from != NULL && k < g->from->switch_guid_count; k++) {
+            uint64_t *tiers = NULL;
+            if (weft_idmap_at(present, g->from->switch_guids[k], &tiers, NULL) < 0) {
+                return -ENOMEM;
+            }
+            *tiers |= UINT64_C(1) << g->tier;
+        }
+    }
+    return 0;
+}
+
+/* Is the group's list of switches the object's without some that are in no group of the tier? Both
+ * lists are ascending, in digits of one width. */
+static bool only_lacks_absent(const struct weft_lgroup *g, const char *identity,
+                              const struct weft_idmap *present)
+{
+    struct weft_str class = {0};
+    struct weft_str old_class = {0};
+    struct weft_str guids = {0};
+    struct weft_str old_guids = {0};
+    struct weft_str guid = {0};
+    struct weft_str old = {0};
+    if (!weft_layout_split_guids(g->annotation, &class, &guids) ||
+        !weft_layout_split_guids(identity, &old_class, &old_guids) || class.len != old_class.len ||
+        memcmp(class.data, old_class.data, class.len) != 0) {
+        return false;
+    }
+    bool more = weft_str_split(&guids, ',', &guid);
+    while (weft_str_split(&old_guids, ',', &old)) {
+        uint64_t number = 0;
+        uint64_t tiers = 0;
+        if (more && old.len == guid.len && memcmp(old.data, guid.data, old.len) == 0) {
+            more = weft_str_split(&guids, ',', &guid);
+        } else if (weft_parse_hex64(old, &number) < 0 ||
+                   (weft_idmap_get(present, number, &tiers) && (tiers >> g->tier & 1) != 0)) {
+            return false;
+        }
+    }
+    return !more;
+}
+
+/* The object's name goes on; so does the list of switches that it is known by while some of them
+ * are away: a leaf that reboots is no reason to write (a change that only wiggles costs none). */
+static int keep_object(struct weft_lgroup *g, const struct weft_hypernode *object,
+                       const struct weft_idmap *present)
+{
+    const char *identity = weft_hypernode_text(object->identity);
+    g->name = weft_strdup(object->name);
+    if (g->name == NULL || !only_lacks_absent(g, identity, present)) {
+        return g->name != NULL ? 0 : -ENOMEM;
+    }
+    char *kept = weft_strdup(identity);
+    if (kept == NULL) {
+        return -ENOMEM;
+    }
+    weft_free(g->annotation);
+    g->annotation = kept;
+    return 0;
+}
+
 /* Our existing names: kept by the groups that were matched, barred to all others. */
 static int keep_names(struct weft_lwork *w, const size_t *matched, struct weft_map *taken)
 {
@@ -164,16 +232,15 @@ static int keep_names(struct weft_lwork *w, const size_t *matched, struct weft_m
             return -ENOMEM;
         }
     }
-    for (size_t g = 0; existing != NULL && g < w->group_count; g++) {
-        if (matched[g] == 0) {
-            continue;
-        }
-        w->groups[g].name = weft_strdup(existing->items[matched[g] - 1].name);
-        if (w->groups[g].name == NULL) {
-            return -ENOMEM;
+    weft_auto(weft_idmap_done) struct weft_idmap present;
+    weft_idmap_init(&present, GUIDS_MAX);
+    int rc = existing != NULL ? list_present(w, &present) : 0;
+    for (size_t g = 0; rc == 0 && existing != NULL && g < w->group_count; g++) {
+        if (matched[g] != 0) {
+            rc = keep_object(&w->groups[g], &existing->items[matched[g] - 1], &present);
         }
     }
-    return 0;
+    return rc;
 }
 
 static int set_identities(struct weft_lwork *w)

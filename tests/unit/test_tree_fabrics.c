@@ -164,6 +164,7 @@ static void transient_faults_cost_no_write_too_many(void)
     CHECK(c.worst <= GEN_CHURN_WORST);
     CHECK(c.least > 0);
     CHECK_INT(c.writes, c.least);
+    CHECK_INT(c.identities, 0); /* a leaf that is away for a while is no reason to write */
 
     weft_auto(weft_keep_free) struct weft_keep *keep = weft_keep_new();
     const struct gen_hold holding = {.context = keep, .decide = hold};
