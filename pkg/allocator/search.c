@@ -15,7 +15,7 @@
  * that admits one pod at a time. */
 enum { FEW_VECTORS = 500 }; /* as many are tried as fast as a first candidate is found */
 #define FIRST_WORK UINT64_C(30000)
-#define BOUNDED_WORK UINT64_C(5000000)
+#define BOUNDED_WORK UINT64_C(3000000)
 
 /* The classes with free devices, in the order in which their counts are chosen. Swappable ones
  * stand together, as a chain; chain[i] is how many of it come after i, so that i + 1 continues the
