@@ -39,8 +39,7 @@ bool weft_host_parse_bdf(const char *text, size_t len, struct weft_bdf *ret_bdf)
     if (len < 12 || len >= sizeof(copy)) {
         return false;
     }
-    memcpy(copy, text, len);
-    copy[len] = '\0';
+    (void)snprintf(copy, sizeof(copy), "%.*s", (int)len, text);
     return weft_bdf_parse(copy, ret_bdf) == 0;
 }
 

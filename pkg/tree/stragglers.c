@@ -32,7 +32,7 @@ static size_t find_handful(const struct handful *h, size_t ids, size_t nodes, bo
         uint32_t *main = &h->main[h->last[n]];
         const uint32_t own = h->below[n];
         if (*main == ID_NONE || h->size[own] > h->size[*main] ||
-            (h->size[own] == h->size[*main] && own < *main)) {
+            (h->size[own] == h->size[*main] && *main > own)) {
             *main = own;
         }
     }

@@ -423,11 +423,14 @@ static void few_threads(void)
     }
     /* a thread that an earlier test's library has let go may still be ending */
     const bool never = false;
-    for (int i = 0; i < 500 && count_threads() - SANITIZER_THREADS > 4; i++) {
+    for (int i = 0; i < 500 && count_threads() - SANITIZER_THREADS > 5; i++) {
         (void)weft_loop_run_until(b.loop, &never, 10 * WEFT_NS_PER_MS);
     }
-    CHECK_INT(count_threads() - SANITIZER_THREADS,
-              4); /* ours, the queue's, and gRPC's two executors */
+    /* ours, the queue's, and gRPC's two executors; one of these starts a second thread for good
+     * when its queue is more than two deep, as on a busy machine (executor.cc: at most twice the
+     * number of CPUs, which is one here) */
+    const int threads = count_threads() - SANITIZER_THREADS;
+    CHECK(threads == 4 || threads == 5);
     bench_down(&b);
 }
 
