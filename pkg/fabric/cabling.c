@@ -65,7 +65,8 @@ static int too_many(const struct weft_cabling_builder *builder, unsigned line, i
 int weft_cabling_device(struct weft_cabling_builder *builder, struct weft_str name, unsigned line,
                         size_t *ret_device, struct weft_error *err)
 {
-    if (name.len == 0 || name.len > WEFT_CABLING_NAME_MAX) {
+    if (name.len == 0 || name.len > WEFT_CABLING_NAME_MAX ||
+        memchr(name.data, '\0', name.len) != NULL) {
         return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
                             "%s:%u: a device needs a name of 1 to %d characters", builder->source,
                             line, (int)WEFT_CABLING_NAME_MAX);
@@ -147,7 +148,8 @@ static int check_ports(const struct weft_cabling_builder *builder,
                        const struct weft_cable_end ends[2], unsigned line, struct weft_error *err)
 {
     for (size_t e = 0; e < 2; e++) {
-        if (ends[e].port.len == 0 || ends[e].port.len > WEFT_CABLING_NAME_MAX) {
+        if (ends[e].port.len == 0 || ends[e].port.len > WEFT_CABLING_NAME_MAX ||
+            memchr(ends[e].port.data, '\0', ends[e].port.len) != NULL) {
             return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
                                 "%s:%u: a cable between %.60s and %.60s without ports at both ends",
                                 builder->source, line, builder->devices[ends[0].device].name,

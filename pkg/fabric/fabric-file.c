@@ -154,7 +154,8 @@ static int read_guid_lines(struct weft_guid_list *list, struct weft_str rest,
         if (line.len == 0 || line.data[0] == '#') {
             continue;
         }
-        if ((!guid_first(line, &guid, &name) && !name_first(line, &guid, &name)) || guid == 0) {
+        if ((!guid_first(line, &guid, &name) && !name_first(line, &guid, &name)) || guid == 0 ||
+            memchr(name.data, '\0', name.len) != NULL) {
             return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
                                 "%s:%u: expected 0x<guid> \"name\" or name: 0x<guid>, found %.*s",
                                 list->source, number, line.len > 60 ? 60 : (int)line.len,

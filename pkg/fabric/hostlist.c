@@ -120,6 +120,9 @@ static int expand(struct item *item, struct weft_str rest, size_t used, unsigned
     }
     memcpy(item->name + used, plain.data, plain.len);
     used += plain.len;
+    if (memchr(item->name, '\0', used) != NULL) {
+        return refuse(item, rest.data, "a NUL character", err);
+    }
     if (open == NULL) {
         return append(item->list, item->name, used, err);
     }

@@ -100,7 +100,8 @@ static enum token read_quoted(struct reader *r)
         r->line += *r->at == '\n';
         (void)weft_buf_putc(&r->text, *r->at);
     }
-    if (r->at == r->end || r->text.status != 0) {
+    const bool nul = strlen(weft_buf_text(&r->text)) != r->text.len;
+    if (r->at == r->end || r->text.status != 0 || nul) {
         return TOKEN_BAD;
     }
     r->at++;

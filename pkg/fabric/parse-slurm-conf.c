@@ -185,6 +185,9 @@ static int check_record(const struct reader *r, struct weft_str text, struct wef
 
 static int read_record(struct reader *r, struct weft_str text, struct weft_error *err)
 {
+    if (memchr(text.data, '\0', text.len) != NULL) {
+        return refuse(r, "a NUL character", text, err);
+    }
     int rc = read_pairs(r, text, err);
     rc = rc == 0 ? check_record(r, text, err) : rc;
     rc = rc == 0 ? set_kind(r, !r->seen[KEY_SWITCH], err) : rc;

@@ -364,6 +364,27 @@ static void over_the_caps(void)
     CHECK_CONTAINS(err.message, "a name of 1 to 64 characters");
 }
 
+/* A text is no text with a NUL in it: what stands behind it must not be lost. */
+static void nul_is_refused(void)
+{
+    static const char *const texts[] = {"SwitchName=@a Nodes=n1\n", "SwitchName=a Nodes=n@1\n",
+                                        "SwitchName=a Nodes=n[1@2]\n"};
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(texts); i++) {
+        struct weft_declared *declared = NULL;
+        struct weft_error err = {0};
+        weft_autofree char *text = weft_strdup(texts[i]);
+        const size_t len = strlen(text);
+        *strchr(text, '@') = '\0';
+        CHECK_INT(weft_parse_slurm(text, len, "t", NULL, &declared, &err), -EINVAL);
+        CHECK_CONTAINS(err.message, "t:1: a NUL character");
+        weft_declared_free(declared);
+    }
+    weft_auto(weft_hostlist_done) struct weft_hostlist list = {0};
+    struct weft_error err = {0};
+    CHECK_INT(weft_hostlist_add(&list, (struct weft_str){"n\0m", 3}, &err), -EINVAL);
+    CHECK_CONTAINS(err.message, "a NUL character");
+}
+
 static void no_memory(void)
 {
     static const char *const texts[] = {
@@ -396,4 +417,5 @@ WEFT_SUITE(fabric_slurm, {"names_become_short", names_become_short},
            {"blocks_and_their_sizes", blocks_and_their_sizes}, {"tiers_by_name", tiers_by_name},
            {"one_topology_of_a_yaml", one_topology_of_a_yaml},
            {"bad_yaml_is_refused", bad_yaml_is_refused}, {"topograph_models", topograph_models},
-           {"over_the_caps", over_the_caps}, {"no_memory", no_memory})
+           {"over_the_caps", over_the_caps}, {"nul_is_refused", nul_is_refused},
+           {"no_memory", no_memory})
