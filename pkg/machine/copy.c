@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A machine once more, for whoever must say something else of it: a machine itself never changes.
  */
+#include <errno.h>
 #include <string.h>
 
-#include "pkg/machine/machine.h"
+#include "pkg/machine/machine-internal.h"
 
-static int copy_device(const struct weft_device *from, struct weft_device *to)
+int weft_device_copy(struct weft_device *to, const struct weft_device *from)
 {
     *to = *from;
     to->node_count = 0;
+    memset(to->nodes, 0, sizeof(to->nodes));
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < from->node_count; i++) {
         rc = weft_machine_add_node(to, from->nodes[i]);
@@ -16,14 +18,21 @@ static int copy_device(const struct weft_device *from, struct weft_device *to)
     return rc;
 }
 
-static int copy_texts(const struct weft_machine *from, struct weft_machine *to)
+int weft_machine_copy_head(struct weft_machine *to, const struct weft_machine *from)
 {
     char *vendor = weft_strdup(from->vendor);
     if (vendor == NULL) {
-        return -1;
+        return -ENOMEM;
     }
     weft_free(to->vendor);
     to->vendor = vendor;
+    memcpy(to->driver_version, from->driver_version, sizeof(to->driver_version));
+    memcpy(to->runtime_version, from->runtime_version, sizeof(to->runtime_version));
+    memcpy(to->clique, from->clique, sizeof(to->clique));
+    to->partial = from->partial;
+    if (from->nic_count > 0) {
+        memcpy(to->nics, from->nics, from->nic_count * sizeof(*to->nics));
+    }
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < from->common_node_count; i++) {
         rc = weft_machine_add_common_node(to, from->common_nodes[i]);
@@ -57,17 +66,12 @@ int weft_machine_subset(const struct weft_machine *from, const size_t *devices, 
         return rc;
     }
     for (size_t i = 0; rc == 0 && i < count; i++) {
-        rc = copy_device(&from->devices[devices[i]], &to->devices[i]);
+        rc = weft_device_copy(&to->devices[i], &from->devices[devices[i]]);
     }
-    rc = rc == 0 ? copy_texts(from, to) : rc;
+    rc = rc == 0 ? weft_machine_copy_head(to, from) : rc;
     if (rc < 0) {
         return weft_err_nomem(err);
     }
-    memcpy(to->driver_version, from->driver_version, sizeof(to->driver_version));
-    memcpy(to->runtime_version, from->runtime_version, sizeof(to->runtime_version));
-    memcpy(to->clique, from->clique, sizeof(to->clique));
-    to->partial = from->partial;
-    memcpy(to->nics, from->nics, from->nic_count * sizeof(*to->nics));
     pick_square(from->bandwidth, n, sizeof(*from->bandwidth), devices, count, to->bandwidth);
     pick_square(from->distance, n, sizeof(*from->distance), devices, count, to->distance);
     for (size_t i = 0; i < count; i++) {

@@ -51,43 +51,6 @@ static bool is_shown(const struct weft_machine *m, const struct weft_device *d)
     return false;
 }
 
-static int copy_device(struct weft_device *to, const struct weft_device *from)
-{
-    *to = *from;
-    to->node_count = 0;
-    memset(to->nodes, 0, sizeof(to->nodes));
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < from->node_count; i++) {
-        rc = weft_machine_add_node(to, from->nodes[i]);
-    }
-    return rc;
-}
-
-static int copy_head(struct weft_machine *to, const struct weft_machine *from)
-{
-    weft_autofree char *vendor = weft_strdup(from->vendor);
-    if (vendor == NULL) {
-        return -ENOMEM;
-    }
-    weft_free(to->vendor);
-    to->vendor = weft_steal(&vendor);
-    memcpy(to->driver_version, from->driver_version, sizeof(to->driver_version));
-    memcpy(to->runtime_version, from->runtime_version, sizeof(to->runtime_version));
-    memcpy(to->clique, from->clique, sizeof(to->clique));
-    to->partial = from->partial;
-    if (from->nic_count > 0) {
-        memcpy(to->nics, from->nics, from->nic_count * sizeof(*to->nics));
-    }
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < from->common_node_count; i++) {
-        rc = weft_machine_add_common_node(to, from->common_nodes[i]);
-    }
-    for (size_t i = 0; rc == 0 && i < from->warning_count; i++) {
-        rc = weft_machine_warn(to, "%s", from->warnings[i]);
-    }
-    return rc;
-}
-
 /* Where a device of the outcome comes from; SIZE_MAX: it is not there. */
 struct origin {
     size_t now, last;
@@ -147,7 +110,7 @@ static int copy_devices(struct weft_machine *to, const struct weft_machine *now,
     for (size_t i = 0; rc == 0 && i < to->device_count; i++) {
         struct weft_device *d = &to->devices[i];
         const bool lost = origins[i].now == SIZE_MAX;
-        rc = copy_device(d, lost ? &last->devices[origins[i].last] : &now->devices[i]);
+        rc = weft_device_copy(d, lost ? &last->devices[origins[i].last] : &now->devices[i]);
         if (lost) {
             renumber(d, &numbers);
             d->healthy = false;
@@ -218,7 +181,7 @@ int weft_machine_with_lost(const struct weft_machine *machine, const struct weft
     if (rc < 0) {
         return rc;
     }
-    rc = copy_head(m, machine);
+    rc = weft_machine_copy_head(m, machine);
     rc = rc < 0 ? rc : copy_devices(m, machine, last, origins);
     if (rc < 0) {
         return weft_err_nomem(err);

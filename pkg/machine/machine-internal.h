@@ -47,6 +47,14 @@ void weft_device_set_numa(struct weft_device *device, const char *label, size_t 
 /* Numbers equal NUMA labels alike (numa_group); after all labels are set. */
 void weft_machine_group_numa(struct weft_machine *machine);
 
+/* One device over another, whose own nodes must be freed before. -ENOMEM: half done. */
+int weft_device_copy(struct weft_device *to, const struct weft_device *from)
+    __attribute__((warn_unused_result));
+/* What a machine says beside its devices and matrices: vendor, versions, NICs (to has as many),
+ * common nodes, warnings. -ENOMEM: half done. */
+int weft_machine_copy_head(struct weft_machine *to, const struct weft_machine *from)
+    __attribute__((warn_unused_result));
+
 /* The last step of every reader: refuses empty, overlong, malformed and duplicate ids and two
  * whole devices with one index. 0 or -EINVAL, -ENOMEM. */
 int weft_machine_finish(const struct weft_machine *machine, struct weft_error *err)
