@@ -44,11 +44,12 @@ static int check_vendor(const struct weft_backend *const *backends,
 static int keep_reasons(struct weft_machine *nothing, const struct weft_machine *machine,
                         const char *vendor)
 {
+    const size_t count = machine != NULL ? machine->warning_count : 0;
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < machine->warning_count; i++) {
+    for (size_t i = 0; rc == 0 && i < count; i++) {
         rc = weft_machine_warn(nothing, "%s: %s", vendor, machine->warnings[i]);
     }
-    return rc == 0 && machine->warning_count == 0
+    return rc == 0 && count == 0
                ? weft_machine_warn(nothing, "%s: the driver knows no device", vendor)
                : rc;
 }

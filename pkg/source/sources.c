@@ -302,7 +302,7 @@ int weft_sources_read(const struct weft_config_source *list, size_t count,
     const struct weft_sources_options options = {
         .loop = loop, .once = true, .changed = stop_if_ready, .data = &sources};
     rc = weft_sources_new(&options, &sources, err);
-    if (rc < 0) {
+    if (rc < 0 || sources == NULL) {
         weft_loop_free(loop);
         return rc;
     }

@@ -235,10 +235,12 @@ static int find_demoted(const struct weft_shape *shape, struct weft_findings *fi
 static int find_stragglers(const struct weft_shape *shape, const struct weft_tree *tree,
                            struct weft_findings *findings)
 {
-    const struct weft_tree_tier *top =
-        tree->tier_count > 0 ? &tree->tiers[tree->tier_count - 1] : NULL;
+    if (shape->straggler == NULL || tree->tier_count == 0) {
+        return 0;
+    }
+    const struct weft_tree_tier *top = &tree->tiers[tree->tier_count - 1];
     int rc = 0;
-    for (size_t n = 0; rc == 0 && shape->straggler != NULL && n < tree->node_count; n++) {
+    for (size_t n = 0; rc == 0 && n < tree->node_count; n++) {
         if (shape->straggler[n]) {
             rc = weft_findings_add(findings, "straggler", tree->nodes[n],
                                    "it reaches the rest of the fabric by few links only; with less "
