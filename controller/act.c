@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "controller/affected.h"
 #include "controller/controller-internal.h"
 #include "controller/labels.h"
 #include "controller/options.h"
@@ -352,10 +353,19 @@ static void act_hypernodes(struct weft_controller *c)
 static void show(struct weft_controller *c)
 {
     struct weft_error err = {0};
+    const struct weft_hypernode_set *before =
+        c->options->against != NULL ? &c->against : &c->hypernodes.set;
     int status = c->decision.keep.refused ? 1 : 0;
+    int rc = 0;
     if (c->options->output == NULL) {
         weft_controller_print_plan(c);
-    } else if (weft_controller_write_folder(c->options, c->config, &c->decision, &err) < 0) {
+    } else {
+        rc = weft_controller_write_folder(c->options, c->config, &c->decision, &err);
+    }
+    if (rc >= 0) {
+        rc = weft_controller_print_affected(c->options, &c->pods, before, &c->decision.plan, &err);
+    }
+    if (rc < 0) {
         weft_log(WEFT_LOG_ERROR, "output", WEFT_KV_S("error", err.message));
         status = 1;
     }

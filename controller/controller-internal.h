@@ -12,6 +12,7 @@
 #include "controller/observe.h"
 #include "controller/view.h"
 #include "pkg/base/error.h"
+#include "pkg/hypernode/pods.h"
 #include "pkg/source/source.h"
 
 struct weft_apply;
@@ -61,6 +62,7 @@ struct weft_controller {
     struct weft_view_nodes nodes;
     struct weft_view_hypernodes hypernodes;
     struct weft_hypernode_set against; /* --against: stands for the HyperNodes that exist */
+    struct weft_pods pods;             /* --pods */
     struct weft_kube_reflector *node_reflector;
     struct weft_kube_reflector *hypernode_reflector;
     bool nodes_synced;

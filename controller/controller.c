@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "controller/affected.h"
 #include "controller/controller-internal.h"
 #include "controller/events.h"
 #include "controller/labels.h"
@@ -122,6 +123,9 @@ static int start(struct weft_controller *c, struct weft_error *err)
     if (rc >= 0) {
         rc = weft_controller_read_against(c->options, &c->against, err);
     }
+    if (rc >= 0) {
+        rc = weft_controller_read_pods(c->options, &c->pods, err);
+    }
     if (rc >= 0 && !c->options->once && !weft_controller_reads_only(c)) {
         rc = weft_controller_watch_files(c, err);
     }
@@ -155,6 +159,7 @@ static void finish(struct weft_controller *c)
     weft_view_nodes_done(&c->nodes);
     weft_view_hypernodes_done(&c->hypernodes);
     weft_hypernode_set_done(&c->against);
+    weft_pods_done(&c->pods);
     weft_config_free(c->config);
     weft_free(c->config_text);
     weft_free(c->epoch);

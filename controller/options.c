@@ -26,6 +26,8 @@ const char weft_options_usage[] =
     "  --output DIR         write HyperNode manifests to DIR, nothing to the API server\n"
     "  --against DIR        with --output: also numbered steps from the state in this DIR\n"
     "  --nodes FILE         with --output: Nodes from `kubectl get nodes -o json`\n"
+    "  --pods FILE          with --dry-run or --against: name the running gangs whose HyperNodes\n"
+    "                       lose nodes; FILE from `kubectl get pods -A -o json`\n"
     "  --namespace NS       of the Lease (default: $POD_NAMESPACE, else weft-system)\n"
     "  --lease NAME         default weft-controller\n"
     "  --instance NAME      marks the HyperNodes of this controller (default weft)\n"
@@ -47,6 +49,7 @@ enum flag {
     FLAG_OUTPUT,
     FLAG_AGAINST,
     FLAG_NODES,
+    FLAG_PODS,
     FLAG_LISTEN,
     FLAG_NAMESPACE,
     FLAG_LEASE,
@@ -70,6 +73,7 @@ static const struct option long_options[] = {
     {"output", required_argument, NULL, FLAG_OUTPUT},
     {"against", required_argument, NULL, FLAG_AGAINST},
     {"nodes", required_argument, NULL, FLAG_NODES},
+    {"pods", required_argument, NULL, FLAG_PODS},
     {"listen", required_argument, NULL, FLAG_LISTEN},
     {"namespace", required_argument, NULL, FLAG_NAMESPACE},
     {"lease", required_argument, NULL, FLAG_LEASE},
@@ -94,7 +98,7 @@ static const char **text_slot(struct weft_options *o, int flag)
         {FLAG_CONFIG, &o->config}, {FLAG_KUBECONFIG, &o->kubeconfig}, {FLAG_CONTEXT, &o->context},
         {FLAG_OUTPUT, &o->output}, {FLAG_AGAINST, &o->against},       {FLAG_NODES, &o->nodes},
         {FLAG_NAMESPACE, &o->ns},  {FLAG_LEASE, &o->lease},           {FLAG_INSTANCE, &o->instance},
-        {FLAG_PREFIX, &o->prefix}, {FLAG_LISTEN, &o->listen},
+        {FLAG_PREFIX, &o->prefix}, {FLAG_LISTEN, &o->listen},         {FLAG_PODS, &o->pods},
     };
     for (size_t i = 0; i < WEFT_ARRAY_LEN(slots); i++) {
         if (slots[i].flag == flag) {
@@ -244,9 +248,6 @@ static const char *check_output(const struct weft_options *o)
     if (o->nodes != NULL && o->kubeconfig != NULL) {
         return "--nodes and --kubeconfig exclude each other";
     }
-    if (o->listen != NULL && (o->once || o->dry_run || o->output != NULL)) {
-        return "--listen is for a controller that stays: not with --once, --dry-run or --output";
-    }
     if (o->dry_run && o->output != NULL) {
         return "--dry-run writes nothing and --output writes files: give one of them";
     }
@@ -256,9 +257,22 @@ static const char *check_output(const struct weft_options *o)
     return NULL;
 }
 
+/* Options that only some kinds of run look at. */
+static const char *check_run(const struct weft_options *o)
+{
+    if (o->pods != NULL && !o->dry_run && o->against == NULL) {
+        return "--pods needs --dry-run, or --output and --against: it tells what a change touches";
+    }
+    if (o->listen != NULL && (o->once || o->dry_run || o->output != NULL)) {
+        return "--listen is for a controller that stays: not with --once, --dry-run or --output";
+    }
+    return NULL;
+}
+
 static int check(const struct weft_options *o, struct weft_error *err)
 {
     const char *wrong = check_output(o);
+    wrong = wrong == NULL ? check_run(o) : wrong;
     if (o->config == NULL) {
         wrong = "--config FILE is missing";
     } else if (wrong != NULL) {

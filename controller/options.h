@@ -22,6 +22,7 @@ struct weft_options {
     const char *against;  /* folder with the state before */
     const char *listen;   /* address of metrics and probes; NULL: none */
     const char *nodes;    /* file with the Nodes instead of the API server's; with output only */
+    const char *pods;     /* file with the pods that run; with dry_run or against only */
     bool once;
     bool dry_run;
     bool help;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "controller/affected.h"
 #include "controller/controller-internal.h"
 #include "controller/controller.h"
 #include "controller/options.h"
@@ -109,6 +110,7 @@ struct offline {
     struct weft_sources *sources;
     struct weft_nodes nodes;
     struct weft_hypernode_set live;
+    struct weft_pods pods;
     struct weft_keep *keep;
     struct weft_decision decision;
 };
@@ -117,6 +119,7 @@ static void offline_done(struct offline *o)
 {
     weft_decision_done(&o->decision);
     weft_keep_free(o->keep);
+    weft_pods_done(&o->pods);
     weft_hypernode_set_done(&o->live);
     weft_nodes_done(&o->nodes);
     weft_sources_free(o->sources);
@@ -183,6 +186,9 @@ static int run_offline(struct offline *o, const struct weft_options *options,
         rc = weft_controller_read_against(options, &o->live, err);
     }
     if (rc == 0) {
+        rc = weft_controller_read_pods(options, &o->pods, err);
+    }
+    if (rc == 0) {
         rc = decide(o, options, err);
     }
     if (rc < 0) {
@@ -192,6 +198,9 @@ static int run_offline(struct offline *o, const struct weft_options *options,
     print_findings(o->decision.layout.findings, o->decision.layout.finding_count);
     print_findings(o->decision.plan.findings, o->decision.plan.finding_count);
     rc = weft_controller_write_folder(options, o->config, &o->decision, err);
+    if (rc == 0) {
+        rc = weft_controller_print_affected(options, &o->pods, &o->live, &o->decision.plan, err);
+    }
     if (rc == 0 && o->decision.keep.refused) {
         weft_log(WEFT_LOG_WARN, "TopologyChangeRefused", WEFT_KV_S("change", o->decision.keep.hash),
                  WEFT_KV_S("kept", "the places in --against"));

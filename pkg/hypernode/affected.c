@@ -6,10 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pkg/base/buf.h"
 #include "pkg/base/map.h"
 #include "pkg/hypernode/hypernode.h"
 
-enum { DEPTH_MAX = 16, ITEMS_MAX = 1 << 24 };
+enum {
+    DEPTH_MAX = 16,
+    ITEMS_MAX = 1 << 24,
+    /* a node's and an object's name (253 each), the words between and after them */
+    MOVES_TEXT_MAX = WEFT_AFFECTED_MOVES_MAX * (2 * 253 + 8) + 32
+};
 
 #define NONE SIZE_MAX
 
@@ -68,6 +74,7 @@ static size_t chain_of(const struct parents *p, const char *node, size_t chain[D
 struct row {
     size_t object;
     const char *node;
+    size_t pods; /* of the gang on it */
     bool leaves;
     const char *now; /* what it will be below on that tier; NULL: nothing */
 };
@@ -85,26 +92,75 @@ static int compare_row(const void *a, const void *b)
 struct work {
     struct parents before;
     struct parents after;
+    const char *instance;
     struct row *rows; /* scratch: DEPTH_MAX a node of a gang */
     struct weft_affected *result;
 };
 
-static size_t fill_rows(const struct work *w, const char *node, struct row *rows)
+static size_t fill_rows(const struct work *w, const char *node, size_t pods, struct row *rows)
 {
     size_t from[DEPTH_MAX];
     size_t to[DEPTH_MAX];
+    size_t count = 0;
     const size_t from_count = chain_of(&w->before, node, from);
     const size_t to_count = chain_of(&w->after, node, to);
     for (size_t i = 0; i < from_count; i++) {
         const struct weft_hypernode *was = &w->before.set->items[from[i]];
-        rows[i] = (struct row){.object = from[i], .node = node, .leaves = true};
+        if (!weft_hypernode_is_ours(was, w->instance)) {
+            continue;
+        }
+        struct row row = {.object = from[i], .node = node, .pods = pods, .leaves = true};
         for (size_t k = 0; k < to_count; k++) {
             const struct weft_hypernode *is = &w->after.set->items[to[k]];
-            rows[i].leaves = rows[i].leaves && strcmp(is->name, was->name) != 0;
-            rows[i].now = is->tier == was->tier ? is->name : rows[i].now;
+            row.leaves = row.leaves && strcmp(is->name, was->name) != 0;
+            row.now = is->tier == was->tier ? is->name : row.now;
+        }
+        rows[count++] = row;
+    }
+    return count;
+}
+
+static char *moves_text(const struct row *rows, size_t count)
+{
+    weft_auto(weft_buf_done) struct weft_buf buf;
+    weft_buf_init(&buf, MOVES_TEXT_MAX);
+    size_t leaving = 0;
+    int rc = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i].leaves && ++leaving <= WEFT_AFFECTED_MOVES_MAX && rc == 0) {
+            rc = weft_buf_printf(&buf, "%s%.253s to %.253s", leaving > 1 ? ", " : "", rows[i].node,
+                                 rows[i].now != NULL ? rows[i].now : "none");
         }
     }
-    return from_count;
+    if (leaving > WEFT_AFFECTED_MOVES_MAX && rc == 0) {
+        rc = weft_buf_printf(&buf, ", %zu more", leaving - WEFT_AFFECTED_MOVES_MAX);
+    }
+    return rc == 0 ? weft_strdup(weft_buf_text(&buf)) : NULL;
+}
+
+static void affected_gang_done(struct weft_affected_gang *item)
+{
+    weft_free(item->hypernode);
+    weft_free(item->gang);
+    weft_free(item->moves);
+}
+
+/* Takes over the item's texts. */
+static int keep_item(struct weft_affected *result, struct weft_affected_gang *item)
+{
+    void *list = result->items;
+    int rc = weft_array_reserve(&list, &result->cap, result->count + 1, sizeof(*result->items),
+                                ITEMS_MAX);
+    result->items = list;
+    if (item->hypernode == NULL || item->gang == NULL || item->moves == NULL) {
+        rc = -ENOMEM;
+    }
+    if (rc < 0) {
+        affected_gang_done(item);
+        return rc;
+    }
+    result->items[result->count++] = *item;
+    return 0;
 }
 
 static int add_affected(struct work *w, const char *gang, size_t gang_nodes, const struct row *rows,
@@ -112,34 +168,21 @@ static int add_affected(struct work *w, const char *gang, size_t gang_nodes, con
 {
     const struct weft_hypernode *hn = &w->before.set->items[rows[0].object];
     struct weft_affected_gang item = {.tier = hn->tier, .nodes = count};
-    const char *example = NULL;
-    item.torn = count == gang_nodes;
     bool together = rows[0].now != NULL;
     for (size_t i = 0; i < count; i++) {
-        item.leaving += rows[i].leaves;
-        example = rows[i].leaves && example == NULL ? rows[i].node : example;
+        item.pods += rows[i].pods;
+        item.leaving_nodes += rows[i].leaves;
+        item.leaving_pods += rows[i].leaves ? rows[i].pods : 0;
         together = together && rows[i].now != NULL && strcmp(rows[i].now, rows[0].now) == 0;
     }
-    item.torn = item.torn && !together;
-    if (item.leaving == 0) {
+    item.torn = count == gang_nodes && !together;
+    if (item.leaving_nodes == 0) {
         return 0;
     }
     item.hypernode = weft_strdup(hn->name);
     item.gang = weft_strdup(gang);
-    item.example = weft_strdup(example);
-    void *list = w->result->items;
-    int rc = weft_array_reserve(&list, &w->result->cap, w->result->count + 1,
-                                sizeof(*w->result->items), ITEMS_MAX);
-    w->result->items = list;
-    rc = item.hypernode == NULL || item.gang == NULL || item.example == NULL ? -ENOMEM : rc;
-    if (rc < 0) {
-        weft_free(item.hypernode);
-        weft_free(item.gang);
-        weft_free(item.example);
-        return rc;
-    }
-    w->result->items[w->result->count++] = item;
-    return 0;
+    item.moves = moves_text(rows, count);
+    return keep_item(w->result, &item);
 }
 
 /* placements[0, count) are one gang's, by node. */
@@ -147,11 +190,13 @@ static int compare_gang(struct work *w, const struct weft_placement *placements,
 {
     size_t rows = 0;
     size_t nodes = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (i == 0 || strcmp(placements[i].node, placements[i - 1].node) != 0) {
-            nodes++;
-            rows += fill_rows(w, placements[i].node, &w->rows[rows]);
+    for (size_t i = 0; i < count; nodes++) {
+        size_t end = i + 1;
+        while (end < count && strcmp(placements[end].node, placements[i].node) == 0) {
+            end++;
         }
+        rows += fill_rows(w, placements[i].node, end - i, &w->rows[rows]);
+        i = end;
     }
     if (rows > 0) {
         qsort(w->rows, rows, sizeof(*w->rows), compare_row);
@@ -220,19 +265,16 @@ static int compare_gangs(struct work *w, const struct weft_placement *sorted, si
 void weft_affected_done(struct weft_affected *affected)
 {
     for (size_t i = 0; i < affected->count; i++) {
-        weft_free(affected->items[i].hypernode);
-        weft_free(affected->items[i].gang);
-        weft_free(affected->items[i].example);
+        affected_gang_done(&affected->items[i]);
     }
     weft_free(affected->items);
     *affected = (struct weft_affected){0};
 }
 
-int weft_hypernode_affected(const struct weft_hypernode_set *before,
-                            const struct weft_hypernode_set *after,
-                            const struct weft_placement *placements, size_t count,
+int weft_hypernode_affected(const struct weft_affected_input *input,
                             struct weft_affected *ret_affected, struct weft_error *err)
 {
+    const size_t count = input->count;
     if (count > WEFT_PLACEMENTS_MAX) {
         return weft_err_set(err, -EFBIG, WEFT_ERR_CONFIG, "more than %d pods of gangs",
                             (int)WEFT_PLACEMENTS_MAX);
@@ -241,13 +283,13 @@ int weft_hypernode_affected(const struct weft_hypernode_set *before,
     weft_auto(parents_done) struct parents old = {0};
     weft_auto(parents_done) struct parents new = {0};
     weft_autofree struct weft_placement *sorted = weft_calloc(count, sizeof(*sorted));
-    int rc = sorted != NULL ? parents_init(&old, before) : -ENOMEM;
-    rc = rc == 0 ? parents_init(&new, after) : rc;
+    int rc = sorted != NULL ? parents_init(&old, input->before) : -ENOMEM;
+    rc = rc == 0 ? parents_init(&new, input->after) : rc;
     if (rc == 0 && count > 0) {
-        memcpy(sorted, placements, count * sizeof(*sorted));
+        memcpy(sorted, input->placements, count * sizeof(*sorted));
         qsort(sorted, count, sizeof(*sorted), compare_placement);
     }
-    struct work w = {.before = old, .after = new, .result = &result};
+    struct work w = {.before = old, .after = new, .instance = input->instance, .result = &result};
     rc = rc == 0 ? compare_gangs(&w, sorted, count) : rc;
     if (rc < 0) {
         return weft_err_nomem(err);

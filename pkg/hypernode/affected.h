@@ -22,14 +22,20 @@ struct weft_placement {
     const char *gang;
 };
 
+/* How many of the nodes that leave are named. */
+enum { WEFT_AFFECTED_MOVES_MAX = 8 };
+
 /* A gang with pods in a HyperNode that some of their nodes leave. */
 struct weft_affected_gang {
     char *hypernode; /* as it is called now */
     int64_t tier;
     char *gang;
-    size_t nodes;   /* of the gang that are below it now */
-    size_t leaving; /* of these, who will not be */
-    char *example;  /* the first of those by name */
+    size_t nodes;         /* of the gang that are below it now */
+    size_t pods;          /* of the gang on these */
+    size_t leaving_nodes; /* of these, who will not be below it */
+    size_t leaving_pods;
+    /* the first of those by name and where they go on that tier: "n1 to b, n2 to none, 7 more" */
+    char *moves;
     /* all of the gang is below it now, and no HyperNode of that tier will have all of it */
     bool torn;
 };
@@ -43,12 +49,17 @@ struct weft_affected {
 void weft_affected_done(struct weft_affected *affected);
 WEFT_DEFINE_AUTO_VALUE(struct weft_affected, weft_affected_done)
 
-/* before: the HyperNodes that exist; after: what shall be (weft_plan.target). Placements in any
- * order, several pods on a node too. Members other than by exactMatch are not followed. The caller
- * owns *ret_affected's content. Errors: -EFBIG over WEFT_PLACEMENTS_MAX, -ENOMEM. */
-int weft_hypernode_affected(const struct weft_hypernode_set *before,
-                            const struct weft_hypernode_set *after,
-                            const struct weft_placement *placements, size_t count,
+struct weft_affected_input {
+    const struct weft_hypernode_set *before; /* the HyperNodes that exist */
+    const struct weft_hypernode_set *after;  /* what shall be (weft_plan.target) */
+    const char *instance;                    /* whose HyperNodes change; others stay as they are */
+    const struct weft_placement *placements; /* in any order, several pods on a node too */
+    size_t count;
+};
+
+/* Members other than by exactMatch are not followed. The caller owns *ret_affected's content.
+ * Errors: -EFBIG over WEFT_PLACEMENTS_MAX, -ENOMEM. */
+int weft_hypernode_affected(const struct weft_affected_input *input,
                             struct weft_affected *ret_affected, struct weft_error *err)
     __attribute__((warn_unused_result));
 

@@ -10,7 +10,9 @@
 #include "tests/unit/unit.h"
 
 /* Leaf b goes from pod s to pod u; node n9 from leaf c to leaf d; leaf e is called f afterwards. */
-#define BEFORE "a 1 n0 n1\nb 1 n2 n3\nc 1 n8 n9\nd 1 n6 n7\ne 1 n4 n5\ns 2 a b\nu 2 c d e\n"
+/* Another owner's leaf is not in what weft wants: it stays. */
+#define BEFORE                                                                                     \
+    "a 1 n0 n1\nb 1 n2 n3\nc 1 n8 n9\nd 1 n6 n7\ne 1 n4 n5\ns 2 a b\nu 2 c d e\n!z 1 n10 n11\n"
 #define AFTER "a 1 n0 n1\nb 1 n2 n3\nc 1 n8\nd 1 n6 n7 n9\nf 1 n4 n5\ns 2 a\nu 2 b c d f\n"
 
 static void check(const struct weft_placement *placements, size_t count, const char *expected)
@@ -22,19 +24,22 @@ static void check(const struct weft_placement *placements, size_t count, const c
     weft_buf_init(&buf, 4096);
     hypernodes_read(&before, BEFORE);
     hypernodes_read(&after, AFTER);
-    CHECK_INT(weft_hypernode_affected(&before, &after, placements, count, &affected, NULL), 0);
+    const struct weft_affected_input input = {&before, &after, "weft", placements, count};
+    CHECK_INT(weft_hypernode_affected(&input, &affected, NULL), 0);
     for (size_t i = 0; i < affected.count; i++) {
         const struct weft_affected_gang *g = &affected.items[i];
-        (void)weft_buf_printf(&buf, "%s %s %zu/%zu %s%s\n", g->hypernode, g->gang, g->leaving,
-                              g->nodes, g->example, g->torn ? " torn" : "");
+        (void)weft_buf_printf(&buf, "%s %s %zu/%zu %zu/%zu %s%s\n", g->hypernode, g->gang,
+                              g->leaving_nodes, g->nodes, g->leaving_pods, g->pods, g->moves,
+                              g->torn ? " torn" : "");
     }
     CHECK_STR(weft_buf_text(&buf), expected);
 }
 
 static void who_stays_is_not_affected(void)
 {
-    static const struct weft_placement pods[] = {
-        {"n0", "x/one"}, {"n1", "x/one"}, {"n8", "x/two"}, {"n7", "x/two"}, {"n99", "x/three"}};
+    static const struct weft_placement pods[] = {{"n0", "x/one"},    {"n1", "x/one"},
+                                                 {"n8", "x/two"},    {"n7", "x/two"},
+                                                 {"n99", "x/three"}, {"n10", "x/four"}};
     check(pods, WEFT_ARRAY_LEN(pods), "");
     check(NULL, 0, "");
 }
@@ -58,10 +63,32 @@ static void gangs_of_what_moves_are_named(void)
         {"n5", "x/named"},
     };
     check(pods, WEFT_ARRAY_LEN(pods),
-          "c x/pair 1/2 n9 torn\n"
-          "e x/named 2/2 n4\n"
-          "s x/leaf 2/2 n2\n"
-          "s x/wide 2/3 n2 torn\n");
+          "c x/pair 1/2 1/2 n9 to d torn\n"
+          "e x/named 2/2 2/2 n4 to f, n5 to f\n"
+          "s x/leaf 2/2 2/2 n2 to u, n3 to u\n"
+          "s x/wide 2/3 3/4 n2 to u, n3 to u torn\n");
+}
+
+/* A gang of ten nodes whose leaf goes: eight are named. */
+static void many_moves_are_counted(void)
+{
+    weft_auto(weft_hypernode_set_done) struct weft_hypernode_set before = {0};
+    weft_auto(weft_hypernode_set_done) struct weft_hypernode_set after = {0};
+    weft_auto(weft_affected_done) struct weft_affected affected = {0};
+    hypernodes_read(&before, "a 1 n0 n1 n2 n3 n4 n5 n6 n7 n8 n9\n");
+    hypernodes_read(&after, "b 1 n1\n");
+    struct weft_placement pods[10];
+    static const char *const nodes[10] = {"n0", "n1", "n2", "n3", "n4",
+                                          "n5", "n6", "n7", "n8", "n9"};
+    for (size_t i = 0; i < 10; i++) {
+        pods[i] = (struct weft_placement){nodes[i], "x"};
+    }
+    const struct weft_affected_input input = {&before, &after, "weft", pods, 10};
+    CHECK_INT(weft_hypernode_affected(&input, &affected, NULL), 0);
+    CHECK_INT(affected.count, 1);
+    CHECK_STR(affected.items[0].moves,
+              "n0 to none, n1 to b, n2 to none, n3 to none, n4 to none, n5 to none, n6 to none, "
+              "n7 to none, 2 more");
 }
 
 static void no_memory(void)
@@ -71,11 +98,12 @@ static void no_memory(void)
     weft_auto(weft_hypernode_set_done) struct weft_hypernode_set after = {0};
     hypernodes_read(&before, BEFORE);
     hypernodes_read(&after, AFTER);
+    const struct weft_affected_input input = {&before, &after, "weft", pods, 3};
     int rc = -ENOMEM;
     for (uint64_t n = 1; rc < 0 && n < 5000; n++) {
         weft_auto(weft_affected_done) struct weft_affected affected = {0};
         (void)weft_mem_fail_after(n);
-        rc = weft_hypernode_affected(&before, &after, pods, 3, &affected, NULL);
+        rc = weft_hypernode_affected(&input, &affected, NULL);
         (void)weft_mem_fail_after(0);
         CHECK(rc == 0 || (rc == -ENOMEM && affected.items == NULL));
     }
@@ -84,4 +112,4 @@ static void no_memory(void)
 
 WEFT_SUITE(affected, {"who_stays_is_not_affected", who_stays_is_not_affected},
            {"gangs_of_what_moves_are_named", gangs_of_what_moves_are_named},
-           {"no_memory", no_memory})
+           {"many_moves_are_counted", many_moves_are_counted}, {"no_memory", no_memory})

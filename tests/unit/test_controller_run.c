@@ -203,7 +203,70 @@ static void wrong_use_is_no_failure(void)
     (void)close(b.listener);
 }
 
+/* A configuration over switches l0 and l1 of which l0 has the first so many of n0…n7. */
+static void put_switches(const struct bench *b, int first)
+{
+    char text[512], conf[256];
+    (void)snprintf(conf, sizeof(conf), "%s/topology.conf", b->dir);
+    (void)snprintf(text, sizeof(text),
+                   "SwitchName=l0 Nodes=n[0-%d]\nSwitchName=l1 Nodes=n[%d-7]\n"
+                   "SwitchName=s0 Switches=l[0-1]\n",
+                   first - 1, first);
+    put(conf, text);
+    (void)snprintf(text, sizeof(text),
+                   "apiVersion: weft.dev/v1alpha1\nkind: ControllerConfig\n"
+                   "tiers: [leaf, spine]\nsources:\n- slurm: {conf: \"%s\"}\n",
+                   conf);
+    put(b->config, text);
+}
+
+#define POD(name, gang, node)                                                                      \
+    "{\"kind\": \"Pod\", \"metadata\": {\"namespace\": \"ml\", \"name\": \"" name                  \
+    "\", \"annotations\": {\"scheduling.k8s.io/group-name\": \"" gang                              \
+    "\"}}, \"spec\": {\"nodeName\": \"" node "\"}, \"status\": {\"phase\": \"Running\"}}"
+
+/* n3 goes from l0 to l1: gang a (n2, n3, n3) was whole in l0; b stays in l1. */
+static void gangs_under_a_change_are_named(void)
+{
+    struct bench b;
+    struct proc p;
+    char pods[256], before[256], after[256];
+    up(&b);
+    (void)snprintf(pods, sizeof(pods), "%s/pods.json", b.dir);
+    (void)snprintf(before, sizeof(before), "%s/gangs-before", b.dir);
+    (void)snprintf(after, sizeof(after), "%s/gangs-after", b.dir);
+    put_switches(&b, 4);
+    if (BEGIN(&p, "--config", b.config, "--output", before)) {
+        CHECK_INT(proc_end(&p, 0, 5000), 0);
+    }
+    put_switches(&b, 3);
+    put(pods, "{\"items\": [\n" POD("a-0", "a", "n2") ",\n" POD("a-1", "a", "n3") ",\n" POD(
+                  "a-2", "a", "n3") ",\n" POD("b-0", "b", "n4") "\n], \"kind\": \"List\"}\n");
+    if (BEGIN(&p, "--config", b.config, "--output", after, "--against", before, "--pods", pods)) {
+        const char *line = last_line(&p);
+        CHECK_CONTAINS(line, "affected: weft-leaf-l0-");
+        CHECK_CONTAINS(line, " (tier 1): gang ml/a: 2 of its 3 pods there, on 1 of 2 nodes, will "
+                             "be elsewhere: n3 to weft-leaf-l1-");
+        CHECK_CONTAINS(line, "; no HyperNode of this tier will hold the whole gang");
+        CHECK(strstr(p.text, "ml/b") == NULL && strstr(p.text, "weft-spine") == NULL);
+        CHECK_INT(proc_end(&p, 0, 5000), 0);
+    }
+    put(pods, "{\"items\": [\n" POD("a-0", "a", "n2") "]}");
+    if (BEGIN(&p, "--config", b.config, "--output", after, "--against", before, "--pods", pods)) {
+        CHECK_CONTAINS(last_line(&p), "affected: none; no HyperNode loses a node with one of the "
+                                      "1 pod of gangs in ");
+        CHECK_INT(proc_end(&p, 0, 5000), 0);
+    }
+    put(pods, "{\"items\": [\n{\"metadata\": {}, \"spec\": {\"nodeName\": 1}}]}");
+    if (BEGIN(&p, "--config", b.config, "--output", after, "--against", before, "--pods", pods)) {
+        CHECK_CONTAINS(last_line(&p), "pods.json:2: spec.nodeName: is an integer (1)");
+        CHECK_INT(proc_end(&p, 0, 5000), 1);
+    }
+    (void)close(b.listener);
+}
+
 WEFT_SUITE(controller_run, {"a denial ends --once and is told", a_denial_ends_once_and_is_told},
            {"a CA file without certificate is named", a_ca_file_without_certificate_is_named},
            {"pages tell a controller that waits", pages_tell_a_controller_that_waits},
+           {"gangs under a change are named", gangs_under_a_change_are_named},
            {"wrong use is no failure", wrong_use_is_no_failure})

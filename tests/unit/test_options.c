@@ -143,6 +143,11 @@ static void test_folders(void)
     CHECK_CONTAINS(err.message, "same folder");
     CHECK_INT(PARSE(&o, &err, "--config", "c", "--output", "/tmp", "--against", "/proc"), 0);
     CHECK_INT(PARSE(&o, &err, "--config", "c", "--output", "no/such", "--against", "/tmp"), 0);
+    CHECK_INT(PARSE(&o, &err, "--config=c", "--output=no/such", "--against=/tmp", "--pods=p"), 0);
+    CHECK_INT(PARSE(&o, &err, "--config=c", "--dry-run", "--pods=p"), 0);
+    CHECK_INT(PARSE(&o, &err, "--config=c", "--output=no/such", "--pods=p"), -EINVAL);
+    CHECK_CONTAINS(err.message, "--pods needs --dry-run, or --output and --against");
+    CHECK_INT(PARSE(&o, &err, "--config=c", "--pods=p"), -EINVAL);
 }
 
 WEFT_SUITE(options, {"good", test_good}, {"pod namespace", test_pod_namespace},
