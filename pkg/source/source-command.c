@@ -131,7 +131,9 @@ static void on_end(void *data, const struct weft_child_result *result)
             (void)weft_err_nomem(&err);
         }
     } else if (result->status == 0 && err.code == 0) {
-        (void)weft_err_set(&err, -ENODATA, WEFT_ERR_CONFIG, "%s: no output", program);
+        const struct weft_str line = first_line(result->errors);
+        (void)weft_err_set(&err, -ENODATA, WEFT_ERR_CONFIG, "%s: no output%s%.*s", program,
+                           line.len > 0 ? ": " : "", WEFT_STR_ARG(line));
     }
     if (c->why.code == 0) {
         c->why = err;

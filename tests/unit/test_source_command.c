@@ -168,6 +168,8 @@ static void a_command_that_fails_with_output_gives_a_part(void)
     look(&b, "command: [sh, -c, \"echo no HCA >&2; exit 1\"]");
     check_state(&b, WEFT_SOURCE_FAILED, "sh: exit status 1: no HCA");
     CHECK(fabric_of(&b) == NULL);
+    look(&b, "command: [sh, -c, \"echo no HCA >&2\"]");
+    check_state(&b, WEFT_SOURCE_FAILED, "sh: no output: no HCA");
     look(&b, "command: [sh, -c, \"head -c 30 @/plane-1; exit 1\"]");
     check_state(&b, WEFT_SOURCE_FAILED, "sh: exit status 1"); /* a record's head is no part */
     down(&b);
