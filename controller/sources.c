@@ -78,7 +78,7 @@ static void read_epoch(struct weft_controller *c)
     weft_autofree char *text = NULL;
     size_t len = 0;
     struct weft_error err = {0};
-    if (weft_file_read(c->config->settle.epoch_file, EPOCH_MAX, &text, &len, &err) < 0) {
+    if (weft_file_read_regular(c->config->settle.epoch_file, EPOCH_MAX, &text, &len, &err) < 0) {
         weft_log(WEFT_LOG_DEBUG, "epoch", WEFT_KV_S("error", err.message));
         return;
     }

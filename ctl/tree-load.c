@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "pkg/base/file.h"
@@ -78,7 +79,12 @@ static int guess(const char *path, enum weft_source_kind *ret_kind, struct weft_
                             "standard input needs its kind: --from KIND=-");
     }
     char text[WEFT_SOURCE_GUESS_MAX];
-    weft_autoclose const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    struct stat st;
+    weft_autoclose const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd >= 0 && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+        return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
+                            "%s can be read only once: say what it is: --from KIND=FILE", path);
+    }
     const ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text));
     return len < 0 ? weft_err_errno(err, errno, "%s", path)
                    : weft_source_guess(text, (size_t)len, path, ret_kind, err);

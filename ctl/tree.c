@@ -9,6 +9,7 @@
 #include "ctl/tree-load.h"
 #include "ctl/tree-print.h"
 #include "pkg/base/buf.h"
+#include "pkg/base/str.h"
 #include "pkg/hypernode/layout.h"
 #include "pkg/hypernode/manifest.h"
 #include "pkg/hypernode/output.h"
@@ -133,7 +134,11 @@ static void put_findings(const struct weft_tree *tree, FILE *err_stream)
 {
     for (size_t i = 0; i < tree->finding_count; i++) {
         const struct weft_finding *f = &tree->findings[i];
-        (void)fprintf(err_stream, "finding: %s  %s: %s\n", f->kind, f->subject, f->detail);
+        weft_autofree char *line = weft_asprintf("%s  %s: %s", f->kind, f->subject, f->detail);
+        if (line != NULL) {
+            weft_str_printable(line, strlen(line), "");
+            (void)fprintf(err_stream, "finding: %s\n", line);
+        }
     }
 }
 
@@ -210,6 +215,9 @@ static int put(const struct options *o, const struct weft_tree *tree, FILE *out,
     }
     if (rc < 0) {
         return err->code != 0 ? rc : weft_err_nomem(err);
+    }
+    if (buf.len > 0) {
+        weft_str_printable(buf.data, buf.len, "\n");
     }
     (void)fwrite(weft_buf_text(&buf), 1, buf.len, out);
     return 0;

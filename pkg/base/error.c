@@ -7,6 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pkg/base/str.h"
+
+/* One line, and nothing that a terminal obeys: much of a message is what was found in a file. */
+static void make_printable(char *text)
+{
+    weft_str_printable(text, strlen(text), "");
+}
+
 int weft_err_set(struct weft_error *err, int code, enum weft_error_domain domain,
                  const char *format, ...)
 {
@@ -16,6 +24,7 @@ int weft_err_set(struct weft_error *err, int code, enum weft_error_domain domain
         *err = (struct weft_error){.code = code, .domain = domain};
         (void)vsnprintf(err->message, sizeof(err->message), format, ap);
         va_end(ap);
+        make_printable(err->message);
     }
     return code;
 }
@@ -49,6 +58,7 @@ int weft_err_errno(struct weft_error *err, int errnum, const char *format, ...)
             (void)snprintf(err->message + used, sizeof(err->message) - (size_t)used, ": %s",
                            reason);
         }
+        make_printable(err->message);
     }
     return -errnum;
 }
@@ -72,6 +82,7 @@ int weft_err_wrap(struct weft_error *err, int code, const char *format, ...)
         } else {
             memcpy(err->message, prefix, sizeof(prefix));
         }
+        make_printable(err->message);
         err->code = code;
     }
     return code;

@@ -64,6 +64,23 @@ int weft_file_read(const char *path, size_t max, char **ret_text, size_t *ret_le
     return rc < 0 ? weft_err_wrap(err, rc, "%s", path) : 0;
 }
 
+int weft_file_read_regular(const char *path, size_t max, char **ret_text, size_t *ret_len,
+                           struct weft_error *err)
+{
+    struct stat st;
+    /* O_NONBLOCK: without a writer the open of a pipe would wait too */
+    weft_autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        return weft_err_errno(err, errno, "open %s", path);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
+                            "%s: is no regular file: a pipe or a device may never end", path);
+    }
+    const int rc = weft_fd_read(fd, max, ret_text, ret_len, err);
+    return rc < 0 ? weft_err_wrap(err, rc, "%s", path) : 0;
+}
+
 int weft_fd_write(int fd, const void *bytes, size_t len, struct weft_error *err)
 {
     const char *p = bytes;

@@ -16,6 +16,10 @@ int weft_fd_read(int fd, size_t max, char **ret_text, size_t *ret_len, struct we
 /* The same for a path; "-" is standard input. */
 int weft_file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
                    struct weft_error *err) __attribute__((warn_unused_result));
+/* The same for a regular file only, for a loop thread: a pipe or a device may never end. Errors:
+ * also -EINVAL. */
+int weft_file_read_regular(const char *path, size_t max, char **ret_text, size_t *ret_len,
+                           struct weft_error *err) __attribute__((warn_unused_result));
 /* Writes all bytes, retrying short writes and EINTR. */
 int weft_fd_write(int fd, const void *bytes, size_t len, struct weft_error *err)
     __attribute__((warn_unused_result));

@@ -34,6 +34,16 @@ struct weft_str weft_str_trim(struct weft_str s)
     return s;
 }
 
+void weft_str_printable(char *text, size_t len, const char *keep)
+{
+    for (size_t i = 0; i < len; i++) {
+        const bool control = (unsigned char)text[i] < ' ' || text[i] == '\x7f';
+        if (control && (text[i] == '\0' || strchr(keep, text[i]) == NULL)) {
+            text[i] = '?';
+        }
+    }
+}
+
 bool weft_str_split(struct weft_str *rest, char sep, struct weft_str *ret_piece)
 {
     if (rest->data == NULL) {

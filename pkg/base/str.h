@@ -39,6 +39,9 @@ bool weft_str_line(struct weft_str *rest, struct weft_str *ret_line);
 bool weft_str_split(struct weft_str *rest, char sep, struct weft_str *ret_piece);
 /* Takes the next word between ASCII white space off *rest; false if there is none. */
 bool weft_str_word(struct weft_str *rest, struct weft_str *ret_word);
+/* Replaces control bytes other than those of keep by "?": names come from files and from hosts of a
+ * fabric, and a terminal would obey them. */
+void weft_str_printable(char *text, size_t len, const char *keep);
 
 /* Strict decimal, the whole text, no blanks, sign only for i64, within [min, max]: 0 or -EINVAL
  * (not a number) or -ERANGE. *ret_value is untouched on failure. */

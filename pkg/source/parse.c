@@ -322,7 +322,7 @@ static int read_names(const char *path, enum weft_nic_inventory_rank rank,
     weft_auto(weft_fabric_file_free) struct weft_fabric_file *file = NULL;
     weft_autofree char *text = NULL;
     size_t len = 0;
-    int rc = weft_file_read(path, WEFT_FABRIC_FILE_MAX, &text, &len, err);
+    int rc = weft_file_read_regular(path, WEFT_FABRIC_FILE_MAX, &text, &len, err);
     if (rc < 0) {
         return rc;
     }

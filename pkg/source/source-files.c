@@ -187,16 +187,19 @@ static uint64_t stamp_all(const struct weft_config_source *settings, const struc
     return settings->inventory != NULL ? weft_source_stamp(stamp, settings->inventory) : stamp;
 }
 
-static int read_all(const struct weft_config_source *settings, const struct weft_names *names,
+/* A single look may wait for a pipe, as a shell's <(command) is one; a loop's thread may not. */
+static int read_all(const struct weft_source *source, const struct weft_names *names,
                     struct weft_source_result *result, struct weft_error *err)
 {
+    const struct weft_config_source *settings = source->settings;
+    const size_t max = weft_source_text_max(settings->kind);
     weft_auto(weft_source_texts_done) struct weft_source_texts texts = {0};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < names->count; i++) {
         char *text = NULL;
         size_t len = 0;
-        rc =
-            weft_file_read(names->items[i], weft_source_text_max(settings->kind), &text, &len, err);
+        rc = source->owner->once ? weft_file_read(names->items[i], max, &text, &len, err)
+                                 : weft_file_read_regular(names->items[i], max, &text, &len, err);
         if (rc == 0 && weft_source_texts_add(&texts, names->items[i], text, len) < 0) {
             rc = weft_err_nomem(err);
         }
@@ -223,7 +226,7 @@ static void look(struct weft_source *source)
         weft_source_unchanged(source);
         return;
     }
-    rc = rc == 0 ? read_all(source->settings, &names, &result, &err) : rc;
+    rc = rc == 0 ? read_all(source, &names, &result, &err) : rc;
     f->stamp = stamp;
     /* what a file says stays as it is until the file changes; that it cannot be read may pass */
     f->seen = rc == 0 || (err.domain != WEFT_ERR_ERRNO && rc != -ENOMEM);

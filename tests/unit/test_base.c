@@ -181,6 +181,15 @@ static void test_errors(void)
     CHECK_INT(weft_err_errno(&err, ECONNREFUSED, "dial"), -ECONNREFUSED);
     CHECK(err.retryable);
     CHECK_INT(weft_err_set(NULL, -EINVAL, WEFT_ERR_CONFIG, "x"), -EINVAL);
+    /* what was found in a file is for a terminal too */
+    (void)weft_err_set(&err, -EIO, WEFT_ERR_CONFIG, "found \x1b[2J\r\n\x7f");
+    (void)weft_err_wrap(&err, -EIO, "a\x1b");
+    CHECK_STR(err.message, "a?: found ?[2J???");
+    (void)weft_err_errno(&err, ENOENT, "open \x1b");
+    CHECK_STR(err.message, "open ?: No such file or directory");
+    char text[] = "a\0b\n\t\x1b\xc3\xa9";
+    weft_str_printable(text, sizeof(text) - 1, "\n");
+    CHECK_STR(text, "a?b\n??\xc3\xa9");
 }
 
 static void test_files(void)
@@ -200,6 +209,17 @@ static void test_files(void)
     CHECK_CONTAINS(err.message, "cap of 5 bytes");
     CHECK_INT(weft_file_read("/nonexistent/x", 5, &over, NULL, &err), -ENOENT);
     CHECK_INT(weft_file_replace("/nonexistent/x", "", 0, 0644, &err), -ENOENT);
+    char *regular = NULL;
+    CHECK_INT(weft_file_read_regular(path, 6, &regular, NULL, NULL), 0);
+    CHECK_STR(regular, "second");
+    weft_free(regular);
+    CHECK_INT(unlink(path), 0);
+    CHECK_INT(mkfifo(path, 0600), 0); /* nobody writes: a plain open would wait for ever */
+    CHECK_INT(weft_file_read_regular(path, 6, &over, NULL, &err), -EINVAL);
+    CHECK_CONTAINS(err.message, "base-file: is no regular file");
+    CHECK_INT(unlink(path), 0);
+    CHECK_INT(weft_file_read_regular("/dev/zero", 6, &over, NULL, NULL), -EINVAL);
+    CHECK_INT(weft_file_read_regular("/nonexistent/x", 6, &over, NULL, NULL), -ENOENT);
     CHECK(over == NULL);
 }
 

@@ -2,6 +2,7 @@
 /* weftctl tree from its arguments to its output. */
 #include <errno.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ctl/ctl.h"
@@ -84,6 +85,24 @@ static void wrong_use_is_2(void)
     }
 }
 
+/* Hosts of a fabric name themselves: what they choose must not move the reader's cursor. */
+static void names_do_not_steer_the_terminal(void)
+{
+    static const char *const formats[] = {"tree", "json", "yaml", "dot", "slurm"};
+    static const char *const text = "SwitchName=s1\x1b[2J Nodes=n[1-2]\nSwitchName=s2 Nodes=n3,\x1b"
+                                    "cn4\n";
+    char from[300];
+    (void)snprintf(from, sizeof(from), "slurm=%s", file("steer.conf", text));
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(formats); i++) {
+        weft_auto(output_done) struct output o = RUN("--from", from, "-o", formats[i]);
+        CHECK_INT(o.rc, 0);
+        CHECK(o.out != NULL && strchr(o.out, '\x1b') == NULL);
+        CHECK(o.err != NULL && strchr(o.err, '\x1b') == NULL);
+    }
+    weft_auto(output_done) struct output drawn = RUN("--from", from);
+    CHECK_CONTAINS(drawn.out, "s1?[2J  [leaf");
+}
+
 static void failures_are_1(void)
 {
     weft_auto(output_done) struct output none = RUN("--from", "infiniband=/nonexistent/dump");
@@ -95,6 +114,13 @@ static void failures_are_1(void)
     CHECK_INT(bad.rc, 1);
     CHECK_CONTAINS(bad.err, "bad.txt:1: the dump ends in the middle");
     CHECK_STR(bad.out, "");
+    char pipe_path[256]; /* to look into it would take away what is in it */
+    (void)snprintf(pipe_path, sizeof(pipe_path), "%s/pipe", weft_test_dir());
+    CHECK_INT(mkfifo(pipe_path, 0600), 0);
+    weft_auto(output_done) struct output pipe_of_no_kind = RUN("--from", pipe_path);
+    CHECK_INT(pipe_of_no_kind.rc, 1);
+    CHECK_CONTAINS(pipe_of_no_kind.err, "/pipe can be read only once: say what it is");
+    CHECK_INT(unlink(pipe_path), 0);
     weft_auto(output_done) struct output nobody =
         RUN("--from", DUMP, "--nodes", file("others.txt", "x1\nx2\n"), "-o", "json");
     CHECK_INT(nobody.rc, 1);
@@ -217,7 +243,8 @@ static void the_yaml_is_hypernodes_of_the_tree(void)
     CHECK_INT(members, 5);
 }
 
-WEFT_SUITE(ctl_tree, {"wrong_use_is_2", wrong_use_is_2}, {"failures_are_1", failures_are_1},
+WEFT_SUITE(ctl_tree, {"names_do_not_steer_the_terminal", names_do_not_steer_the_terminal},
+           {"wrong_use_is_2", wrong_use_is_2}, {"failures_are_1", failures_are_1},
            {"the_json_has_the_promised_form", the_json_has_the_promised_form},
            {"the_drawing_follows_the_locale", the_drawing_follows_the_locale},
            {"labels_with_a_configuration", labels_with_a_configuration},

@@ -121,6 +121,22 @@ static void check_state(const struct bench *b, size_t index, enum weft_source_st
 
 /* ---- files ---- */
 
+/* The loop's thread must not wait for who might write into it. */
+static void a_pipe_is_not_waited_for(void)
+{
+    struct bench b;
+    up(&b, "pipe", "- slurm: {conf: ");
+    (void)unlink(b.path);
+    CHECK_INT(mkfifo(b.path, 0600), 0);
+    CHECK(weft_sources_refresh(b.sources));
+    check_state(&b, 0, WEFT_SOURCE_FAILED, "topology.conf: is no regular file");
+    CHECK_INT(unlink(b.path), 0);
+    put(b.path, FOUR_NODES);
+    CHECK(weft_sources_refresh(b.sources));
+    check_state(&b, 0, WEFT_SOURCE_OK, "");
+    down(&b);
+}
+
 static void a_file_is_read_when_it_changed(void)
 {
     struct bench b;
@@ -417,7 +433,8 @@ static void every_failing_allocation_is_an_error(void)
     down(&b);
 }
 
-WEFT_SUITE(source, {"a file is read when it changed", a_file_is_read_when_it_changed},
+WEFT_SUITE(source, {"a pipe is not waited for", a_pipe_is_not_waited_for},
+           {"a file is read when it changed", a_file_is_read_when_it_changed},
            {"half a file keeps the last good one", half_a_file_keeps_the_last_good_one},
            {"without any good result nothing may be decided",
             without_any_good_result_nothing_may_be_decided},
