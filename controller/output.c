@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "controller/affected.h"
 #include "controller/controller-internal.h"
@@ -20,6 +21,8 @@
 
 /* as much as weftctl prints */
 enum { OUTPUT_MAX = 512 << 20 };
+/* of the folder's whole state (docs/folder.md) */
+#define STATE_FILE "apply.yaml"
 
 int weft_controller_read_against(const struct weft_options *options,
                                  struct weft_hypernode_set *ret_set, struct weft_error *err)
@@ -175,10 +178,34 @@ static int decide(struct offline *o, const struct weft_options *options, struct 
     return weft_decide(&input, &o->decision, err);
 }
 
+/* Places are kept of Nodes that are known, and of HyperNodes that are. Where one of both is not, a
+ * part of a fabric would take away what it does not name. */
+static int check_parts(const struct offline *o, const struct weft_options *options,
+                       struct weft_error *err)
+{
+    weft_autofree char *state = weft_asprintf("%s/" STATE_FILE, options->output);
+    if (state == NULL) {
+        return weft_err_nomem(err);
+    }
+    const bool keeps = options->nodes != NULL && options->against != NULL;
+    const bool first = options->against == NULL && access(state, F_OK) < 0;
+    for (size_t i = 0; !keeps && !first && i < o->config->source_count; i++) {
+        const struct weft_source_health *health = weft_sources_health(o->sources, i);
+        if (health != NULL && health->state == WEFT_SOURCE_PARTIAL) {
+            return weft_err_set(err, -ENODATA, WEFT_ERR_CONFIG,
+                                "%s, which takes nothing away: give the whole, or --nodes and "
+                                "--against",
+                                health->error.message);
+        }
+    }
+    return 0;
+}
+
 static int run_offline(struct offline *o, const struct weft_options *options,
                        struct weft_error *err)
 {
     int rc = weft_sources_read(o->config->sources, o->config->source_count, &o->sources, err);
+    rc = rc == 0 ? check_parts(o, options, err) : rc;
     if (rc == 0 && options->nodes != NULL) {
         rc = read_nodes(options->nodes, &o->nodes, err);
     }

@@ -265,8 +265,50 @@ static void gangs_under_a_change_are_named(void)
     (void)close(b.listener);
 }
 
+/* AWS: the second page is not there. */
+#define PAGE_1                                                                                     \
+    "{\"Instances\": [{\"InstanceId\": \"i-1\", \"NetworkNodes\": [\"a\", \"b\", \"c\"]}]"
+#define PAGE_2                                                                                     \
+    "{\"Instances\": [{\"InstanceId\": \"i-2\", \"NetworkNodes\": [\"a\", \"b\", \"d\"]}]}"
+
+static int write_folder(const struct bench *b, const char *folder, const char *option,
+                        const char *value, const char *line)
+{
+    struct proc p;
+    char dir[256];
+    (void)snprintf(dir, sizeof(dir), "%s/%s", b->dir, folder);
+    if (BEGIN(&p, "--config", b->config, "--output", dir, option, value)) {
+        CHECK_CONTAINS(last_line(&p), line);
+    }
+    return proc_end(&p, 0, 3000);
+}
+
+static void a_part_takes_nothing_out_of_a_folder(void)
+{
+    struct bench b;
+    char file[256], text[512], old[256], path[300];
+    up(&b);
+    (void)snprintf(file, sizeof(file), "%s/part.json", b.dir);
+    (void)snprintf(old, sizeof(old), "%s/part-old", b.dir);
+    (void)snprintf(text, sizeof(text),
+                   "apiVersion: weft.dev/v1alpha1\nkind: ControllerConfig\n"
+                   "tiers: [leaf, spine, core]\nsources:\n- awsApiFile: {file: %s}\n",
+                   file);
+    put(b.config, text);
+    put(file, PAGE_1 "}" PAGE_2);
+    CHECK_INT(write_folder(&b, "part-old", NULL, NULL, "4 HyperNodes of 2 Nodes"), 0);
+    put(file, PAGE_1 ", \"NextToken\": \"t\"}");
+    CHECK_INT(write_folder(&b, "part-old", NULL, NULL, "takes nothing away"), 1);
+    CHECK_INT(write_folder(&b, "part-new", "--against", old, "takes nothing away"), 1);
+    (void)snprintf(path, sizeof(path), "%s/part-new", b.dir);
+    CHECK(access(path, F_OK) < 0);
+    CHECK_INT(write_folder(&b, "part-first", NULL, NULL, "3 HyperNodes of 1 Node"), 0);
+    (void)close(b.listener);
+}
+
 WEFT_SUITE(controller_run, {"a denial ends --once and is told", a_denial_ends_once_and_is_told},
            {"a CA file without certificate is named", a_ca_file_without_certificate_is_named},
            {"pages tell a controller that waits", pages_tell_a_controller_that_waits},
            {"gangs under a change are named", gangs_under_a_change_are_named},
-           {"wrong use is no failure", wrong_use_is_no_failure})
+           {"wrong use is no failure", wrong_use_is_no_failure},
+           {"a part takes nothing out of a folder", a_part_takes_nothing_out_of_a_folder})
