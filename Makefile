@@ -87,7 +87,7 @@ BASE_LIBS := -Wl,-u,gnutls_global_init -Wl,-Bstatic -lprotobuf-c -luv_a -lyaml -
 PLUGIN_LIBS := $(GRPC_LIBS) $(BASE_LIBS)
 CTRL_LIBS := -lcurl $(BASE_LIBS)
 CTL_LIBS := -lcurl $(BASE_LIBS)
-UNIT_LIBS := $(GRPC_LIBS) -lcurl $(BASE_LIBS) -lcunit -lssl -lcrypto
+UNIT_LIBS := $(GRPC_LIBS) -lcurl $(BASE_LIBS) -lcunit -lssl -lcrypto -lhwloc
 
 # one short line a step; V=1 shows the whole commands
 Q := $(if $(V),,@)

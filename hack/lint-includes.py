@@ -21,6 +21,7 @@ THIRD_PARTY = [
     (r"zlib", ["pkg/machine"]),
     (r"protobuf-c/|.*\.pb-c\.h$", ["pkg/pb", "pkg/kubelet", "pkg/kube"]),
     (r"CUnit/", ["tests/unit"]),
+    (r"hwloc", ["tests/unit"]),
 ]
 
 

@@ -10,6 +10,10 @@
  * real path of a function), reads only the functions that matter, works on a recording in memory,
  * and keeps libhwloc's 0.4 MB, its five udev stubs and its walk over every function's config space
  * out of the plugin. `lstopo` recordings are XML, which weft reads as such, in all versions.
+ * tests/unit/test_host_hwloc.c holds all of it against hwloc. They differ in this only: hwloc has
+ * one locality for each root bus, of its first function, and guesses it from local_cpus where
+ * numa_node is -1; here every function has its own numa_node, and -1 is unknown, as to the kernel.
+ * hwloc also lists network devices of virtual functions and behind USB; here these are no NICs.
  *
  * T is derived as nvidia-smi words it, from the chains "host bridge, bridge, ..., function":
  *   PSB   functions of one PCI device, or below the card's own switch
