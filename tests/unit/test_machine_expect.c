@@ -45,8 +45,9 @@ static const char *const titles[] = {
 
 /* Folders whose files must all have a row; a folder of which any row is given must have all, too.
  */
-static const char *const folders[] = {"smi-topo",      "nccl-topo", "hwloc",        "amd-rccl-topo",
-                                      "nvml-profiles", "amd-smi",   "nvidia-hwinfo"};
+static const char *const folders[] = {"smi-topo",      "nccl-topo",     "hwloc",
+                                      "amd-rccl-topo", "nvml-profiles", "amd-smi",
+                                      "nvidia-hwinfo", "amd-kfd"};
 
 struct row {
     char cells[COLUMN_COUNT][TEXT_MAX];
