@@ -105,7 +105,12 @@ static int read_pages(struct reader *r, const char *text, size_t len, struct wef
     int rc = weft_json_split_feed(split, text, len, err);
     rc = rc < 0 ? rc : weft_json_split_end(split, err);
     if (rc == -EBADMSG || rc == -E2BIG) {
-        return weft_err_wrap(err, -EINVAL, "%s", r->source);
+        const uint64_t offset = weft_json_split_offset(split);
+        unsigned line = 1;
+        for (size_t i = 0; i < len && i < offset; i++) {
+            line += text[i] == '\n';
+        }
+        return weft_err_wrap(err, -EINVAL, "%s:%u", r->source, line);
     }
     return rc;
 }

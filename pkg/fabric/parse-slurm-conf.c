@@ -276,7 +276,7 @@ static enum form form_of(struct weft_str rest)
         }
         const struct weft_str key = take_while_key(&line);
         skip_blanks(&line);
-        if (line.len > 0 && line.data[0] == '=') {
+        if ((line.len > 0 && line.data[0] == '=') || same_word(key, "include")) {
             return FORM_CONF;
         }
         return weft_str_eq(key, "switches") || weft_str_eq(key, "blocks") ? FORM_MODEL : FORM_YAML;

@@ -70,6 +70,11 @@ struct weft_json_split *weft_json_split_new(enum weft_json_split_mode mode, size
     return split;
 }
 
+uint64_t weft_json_split_offset(const struct weft_json_split *split)
+{
+    return split->offset;
+}
+
 void weft_json_split_free(struct weft_json_split *split)
 {
     if (split != NULL) {

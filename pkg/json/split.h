@@ -8,6 +8,7 @@
 #define WEFT_JSON_SPLIT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "pkg/base/error.h"
 #include "pkg/base/mem.h"
@@ -37,6 +38,8 @@ struct weft_json_split_sink {
 struct weft_json_split *weft_json_split_new(enum weft_json_split_mode mode, size_t item_max,
                                             const struct weft_json_split_sink *sink)
     __attribute__((warn_unused_result));
+/* How many bytes of the stream were understood: after a failure, where it is. */
+uint64_t weft_json_split_offset(const struct weft_json_split *split);
 void weft_json_split_free(struct weft_json_split *split);
 WEFT_DEFINE_AUTO(struct weft_json_split, weft_json_split_free)
 

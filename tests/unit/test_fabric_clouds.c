@@ -77,8 +77,9 @@ static void bad_aws_answers(void)
          "Instances[0].NetworkNodes[1]: a network node must be a string"},
         {"{\"Instances\": [{\"InstanceId\": \"i\", \"NetworkNodes\": \"a\"}]}",
          "Instances[0].NetworkNodes: is a string (a), a list is expected"},
-        {"{\"Instances\": [{\"InstanceId\": \"i\"", "aws.json: "},
-        {"<DescribeInstanceTopologyResponse/>", "aws.json: "},
+        {"{\"Instances\":\n[{\"InstanceId\": \"i\"",
+         "aws.json:2: byte 33: the stream is cut short"},
+        {"\n\n<DescribeInstanceTopologyResponse/>", "aws.json:3: byte 2: an object was expected"},
         {PAGE_2 "\n{\"Instances\": [5]}", "aws.json page 2:1: Instances[0]: is an integer"},
         {"{\"Instances\": [{\"InstanceId\": \"i\", \"NetworkNodes\": [\"1\",\"2\",\"3\",\"4\","
          "\"5\",\"6\",\"7\",\"8\",\"9\",\"10\",\"11\",\"12\",\"13\",\"14\",\"15\",\"16\",\"17\"]}]"

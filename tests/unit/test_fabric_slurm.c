@@ -196,6 +196,9 @@ static void what_slurm_refuses(void)
                   "t.conf:1: the key is there twice in one record: Nodes");
     check_refused("Nodes=n1\n",
                   "t.conf:1: a record begins with SwitchName, BlockName or BlockSizes: Nodes=n1");
+    check_refused("Include other.conf\nSwitchName=a Nodes=n1\n",
+                  "t.conf:1: include is not followed: give weft one file with all of it: Include "
+                  "other.conf");
     check_refused("SwitchName=a Nodes=n1\ninclude other.conf\n",
                   "t.conf:2: include is not followed: give weft one file with all of it: include "
                   "other.conf");
