@@ -81,9 +81,12 @@ static int guess(const char *path, enum weft_source_kind *ret_kind, struct weft_
     char text[WEFT_SOURCE_GUESS_MAX];
     struct stat st;
     weft_autoclose const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (fd >= 0 && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+    if (fd >= 0 && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode)) {
         return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
-                            "%s can be read only once: say what it is: --from KIND=FILE", path);
+                            S_ISDIR(st.st_mode)
+                                ? "%s is a folder: say what it is: --from lldp=FOLDER or oci=FOLDER"
+                                : "%s can be read only once: say what it is: --from KIND=FILE",
+                            path);
     }
     const ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text));
     return len < 0 ? weft_err_errno(err, errno, "%s", path)

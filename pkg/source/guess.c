@@ -88,7 +88,8 @@ static bool has(struct weft_str text, struct weft_str squeezed, bool is_json,
 int weft_source_guess(const char *text, size_t len, const char *name,
                       enum weft_source_kind *ret_kind, struct weft_error *err)
 {
-    static const char say_it[] = "say what it is: --from KIND=FILE";
+    static const char say_it[] = "say what it is: --from KIND=FILE, KIND is infiniband, labels, "
+                                 "slurm, lldp, ufm, ptm, aws, oci or file";
     const struct weft_str all = {text, len < WEFT_SOURCE_GUESS_MAX ? len : WEFT_SOURCE_GUESS_MAX};
     const struct weft_str begin = weft_str_trim(all);
     weft_autofree char *room = weft_malloc(all.len + 1);

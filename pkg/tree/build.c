@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pkg/base/buf.h"
 #include "pkg/fabric/fabric.h"
 #include "pkg/fabric/labels.h"
 #include "pkg/fabric/node.h"
@@ -113,6 +114,19 @@ static int cut_to_plan(struct weft_tree *tree, const struct weft_tree_options *o
     return 0;
 }
 
+static int not_in_plan(const char *tier, const char *const *plan, size_t plan_count, size_t source,
+                       struct weft_error *err)
+{
+    weft_auto(weft_buf_done) struct weft_buf names;
+    weft_buf_init(&names, WEFT_ERROR_MESSAGE_MAX);
+    for (size_t i = 0; i < plan_count; i++) {
+        (void)weft_buf_printf(&names, "%s%s", i > 0 ? ", " : "", plan[i]);
+    }
+    return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
+                        "source %zu has tier \"%s\", which is not in the tier plan (tiers: %s)",
+                        source + 1, tier, weft_buf_text(&names));
+}
+
 static int check_plan(const struct weft_tree *tree, const char *const *plan, size_t plan_count,
                       size_t source, struct weft_error *err)
 {
@@ -120,9 +134,7 @@ static int check_plan(const struct weft_tree *tree, const char *const *plan, siz
     for (size_t t = 0; t < tree->tier_count; t++) {
         const size_t index = plan_index(plan, plan_count, tree->tiers[t].name);
         if (index == plan_count) {
-            return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
-                                "source %zu has tier \"%s\", which is not in the tier plan",
-                                source + 1, tree->tiers[t].name);
+            return not_in_plan(tree->tiers[t].name, plan, plan_count, source, err);
         }
         if (t > 0 && index <= last) {
             return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,

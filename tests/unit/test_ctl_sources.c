@@ -140,7 +140,12 @@ static void a_file_tells_its_kind(void)
     }
     weft_auto(output_done) struct output none = RUN("--from", "LICENSE");
     CHECK_INT(none.rc, 1);
-    CHECK_CONTAINS(none.err, "LICENSE is of no kind that shows");
+    CHECK_CONTAINS(none.err, "LICENSE is of no kind that shows: say what it is: --from KIND=FILE, "
+                             "KIND is infiniband, labels, slurm, lldp, ufm, ptm, aws, oci or file");
+    weft_auto(output_done) struct output folder = RUN("--from", SAMPLES "lldp");
+    CHECK_INT(folder.rc, 1);
+    CHECK_CONTAINS(folder.err,
+                   "lldp is a folder: say what it is: --from lldp=FOLDER or oci=FOLDER");
     weft_auto(output_done) struct output input = RUN("--from", "-");
     CHECK_INT(input.rc, 1);
     CHECK_CONTAINS(input.err, "standard input needs its kind");

@@ -354,7 +354,7 @@ static void a_plan_must_name_the_tiers(void)
     struct weft_tree *tree = NULL;
     struct weft_error err = {0};
     CHECK_INT(weft_tree_build(&input, &tree, &err), -EINVAL);
-    CHECK_CONTAINS(err.message, "\"block\", which is not in the tier plan");
+    CHECK_CONTAINS(err.message, "\"block\", which is not in the tier plan (tiers: rack, zone)");
     input.plan = (const char *const[]){"zone", "block", "rack"};
     input.plan_count = 3;
     CHECK_INT(weft_tree_build(&input, &tree, &err), -EINVAL);
