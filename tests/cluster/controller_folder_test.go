@@ -3,26 +3,69 @@
 package cluster
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"weft.dev/weft/tests/cluster/bed"
 )
 
-// run runs weft-controller until it ends, which must be well.
-func (f *fleet) run(t *testing.T, args ...string) {
+// run runs weft-controller until it ends, which must be well, and returns what it printed.
+func (f *fleet) run(t *testing.T, args ...string) string {
 	t.Helper()
 	c := bed.StartController(t, f.cp, freeConfig, args...)
 	if code, err := c.Wait(60 * time.Second); err != nil || code != 0 {
 		t.Fatalf("weft-controller %q: exit status %d, %v:\n%s", args, code, err, c.Tail(20))
+	}
+	return c.Output()
+}
+
+// podList writes a list of running pods, one on each node, of one PodGroup in namespace ml.
+func podList(t *testing.T, group string, nodes ...string) string {
+	t.Helper()
+	list := corev1.PodList{}
+	for i, node := range nodes {
+		list.Items = append(list.Items, corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: fmt.Sprintf("%s-%d", group, i),
+				Annotations: map[string]string{"scheduling.k8s.io/group-name": group}},
+			Spec:   corev1.PodSpec{NodeName: node},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning},
+		})
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(bed.Dir(t), "pods.json")
+	bed.Write(t, path, string(text))
+	return path
+}
+
+// checkAffected looks at what --pods printed: leaf, spine and core of gpu-000 lose it, and with it
+// the gang that had its two nodes there.
+func checkAffected(t *testing.T, printed string) {
+	t.Helper()
+	for tier := 1; tier <= 3; tier++ {
+		line := regexp.MustCompile(fmt.Sprintf(`(?m)^affected: weft-%s-\S+ \(tier %d\): gang ml/train: 1 of its 2 `+
+			`pods there, on 1 of 2 nodes, will be elsewhere: gpu-000 to weft-%[1]s-\S+; no HyperNode of this tier `,
+			tierNames[tier-1], tier))
+		if len(line.FindAllString(printed, -1)) != 1 {
+			t.Errorf("not one line %v in\n%s", line, printed)
+		}
+	}
+	if n := strings.Count(printed, "affected: "); n != 3 {
+		t.Errorf("%d lines of what is affected, want 3:\n%s", n, printed)
 	}
 }
 
@@ -56,7 +99,9 @@ func TestControllerFolder(t *testing.T) {
 	for i := 4; i < 8; i++ {
 		f.relabel(t, fmt.Sprintf("gpu-%03d", i), map[string]string{awsKeys[2]: "nn-core0001"})
 	}
-	f.run(t, "--output", second, "--against", first)
+	pods := podList(t, "train", "gpu-000", "gpu-001")
+	checkAffected(t, f.run(t, "--dry-run", "--pods", pods))
+	checkAffected(t, f.run(t, "--output", second, "--against", first, "--pods", pods))
 	mark = f.cp.Audit.Mark(t)
 	user := f.takeSteps(t, second)
 	writes := f.cp.Audit.Since(t, mark, bed.HyperNodeWrites(user))
