@@ -126,6 +126,9 @@ static void note_sources(const struct weft_decide_input *in, const struct weft_t
             memory->source = 0;
         }
         flags[i].source = memory->source;
+        const struct weft_source_result *result =
+            memory->source < in->config->source_count ? in->results[memory->source] : NULL;
+        flags[i].part = result != NULL && result->partial;
     }
 }
 

@@ -295,13 +295,18 @@ static uint64_t target_of(const struct judge *j, const char *node)
     return hash != 0 ? hash : 1;
 }
 
-/* A move that no brake holds: must it wait until another look agrees? *ret_waits says so. */
+/* A move that no brake holds: must it wait until another look agrees, or a whole one? *ret_waits
+ * says so. */
 static int wait_for_move(const struct judge *j, size_t at, bool *ret_waits)
 {
     const struct weft_keep_node *node = &j->nodes[at];
     const size_t source = tally_of(node);
     const struct weft_keep_note *note = NULL;
-    *ret_waits = false;
+    *ret_waits = node->part && !j->result->tallies[source].accepted;
+    if (*ret_waits) {
+        j->result->settling++;
+        return 0;
+    }
     if (j->options->settle < 2 || j->result->tallies[source].accepted ||
         weft_keep_is_open(j->keep, j->input, source)) {
         return 0;

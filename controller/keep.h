@@ -32,6 +32,7 @@ struct weft_keep_node {
     bool selected;    /* takes part (nodeSelector) */
     bool excluded;    /* carries the exclude label: leaves at once, counts nowhere */
     bool fresh;       /* a new Node under an old name: has no last place */
+    bool part;        /* its source saw only a part, which moves nobody */
     uint32_t gaps;    /* bit n: a source could place it on tier n + 1 and none does (padding) */
     size_t source;    /* rank of the source that places it, or last did; or WEFT_KEEP_NO_SOURCE */
 };

@@ -153,6 +153,31 @@ static void without_settle_moves_go_at_once(void)
     done(&w);
 }
 
+/* A scan that saw a part cannot tell a moved Node from one whose cables it did not see. */
+static void a_part_moves_nobody(void)
+{
+    struct world w;
+    setup(&w);
+    w.options.settle = 1;
+    for (size_t i = 0; i < NODES; i++) {
+        w.nodes[i].part = true;
+    }
+    w.epoch = "17";
+    look(&w, BEFORE);
+    w.epoch = "18"; /* nor because moves are expected */
+    for (int i = 0; i < 3; i++) {
+        look(&w, AFTER);
+        CHECK_SET(&w.result.set, BEFORE);
+        CHECK(w.result.settling > 0 && !w.result.refused);
+    }
+    for (size_t i = 0; i < NODES; i++) {
+        w.nodes[i].part = false;
+    }
+    look(&w, AFTER);
+    CHECK_SET(&w.result.set, AFTER);
+    done(&w);
+}
+
 /* Eight of sixteen Nodes move: more than 40 %. */
 #define LARGE LEAVES "s 2 a c\nu 2 b d\n"
 
@@ -256,7 +281,7 @@ static void no_memory(void)
 
 WEFT_SUITE(keep_settle, {"a_move_waits_for_a_second_look", a_move_waits_for_a_second_look},
            {"a_look_that_differs_starts_anew", a_look_that_differs_starts_anew},
-           {"others_do_not_wait", others_do_not_wait},
+           {"others_do_not_wait", others_do_not_wait}, {"a_part_moves_nobody", a_part_moves_nobody},
            {"without_settle_moves_go_at_once", without_settle_moves_go_at_once},
            {"an_epoch_says_that_it_was_meant", an_epoch_says_that_it_was_meant},
            {"an_epoch_is_for_two_looks", an_epoch_is_for_two_looks},
