@@ -270,7 +270,8 @@ int weft_topo_parse(const char *text, size_t len, const char *name, struct weft_
     if (t.header_line == 0) {
         return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
                             "%s: neither weft's machine JSON nor the output of nvidia-smi topo -m "
-                            "(no header line that begins with GPU0)",
+                            "(no header line that begins with GPU0), nor any other recording that is "
+                            "known",
                             name);
     }
     if (allocate_rows(&t) < 0) { /* a header without any row */

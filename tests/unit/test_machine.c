@@ -306,7 +306,7 @@ static void refuses_with_the_place(void)
          "distance[0][1]"},
         {"{\"weft_machine\":1,\"devices\":[],\"nics\":[{\"bdf\":\"0000:1b:00.0\"}]}", "nics[0]"},
         {"{\"weft_machine\":1,\"devices\":[}", "t:1"},
-        {"hello world\n", "neither weft's machine JSON nor"},
+        {"hello world\n", "(no header line that begins with GPU0), nor any other recording"},
     };
     all_are_refused(cases, WEFT_ARRAY_LEN(cases));
 }
