@@ -48,6 +48,8 @@ void weft_config_source_done(struct weft_config_source *source)
     weft_names_done(&source->exclude_switches);
     weft_free(source->node_map);
     weft_free(source->inventory);
+    weft_free(source->partitions);
+    weft_names_done(&source->compute);
 }
 
 /* ---- parts that several kinds have ---- */
@@ -107,6 +109,22 @@ static int read_filters(const struct weft_json *object, struct weft_config_sourc
                                       &source->exclude_switches, err);
 }
 
+/* Which partitions (P_Keys) are the compute network's. */
+static int read_partitions(const struct weft_json *object, struct weft_config_source *source,
+                           struct weft_error *err)
+{
+    int rc = weft_config_text(object, "partitions", &source->partitions, err);
+    rc = rc < 0 ? rc
+                : weft_config_names(object, "computePartitions", WEFT_CONFIG_GLOBS_MAX,
+                                    &source->compute, err);
+    if (rc >= 0 && (source->partitions != NULL) != (source->compute.count > 0)) {
+        return weft_json_error(object, err,
+                               "partitions, the path of a partitions.conf, and computePartitions, "
+                               "names or P_Keys of it, go together");
+    }
+    return rc < 0 ? rc : 0;
+}
+
 /* A path as "key". 1, 0 or an error. */
 static int read_file(const struct weft_json *object, const char *key,
                      struct weft_config_source *source, struct weft_error *err)
@@ -151,10 +169,11 @@ static int read_commands(const struct weft_json *object, struct weft_config_sour
 static int read_infiniband(const struct weft_json *object, struct weft_config_source *source,
                            struct weft_error *err)
 {
-    static const char *const keys[] = {"dump",    "dumps",       "command",      "commands",
-                                       "tiers",   "excludeHCAs", "keepSlowHCAs", "excludeSwitches",
-                                       "nodeMap", "inventory",   "interval",     "jitter",
-                                       "timeout", NULL};
+    static const char *const keys[] = {
+        "dump",    "dumps",       "command",           "commands",
+        "tiers",   "excludeHCAs", "keepSlowHCAs",      "excludeSwitches",
+        "nodeMap", "inventory",   "interval",          "jitter",
+        "timeout", "partitions",  "computePartitions", NULL};
     static const char *const inputs[] = {"dump", "dumps", "command", "commands"};
     int rc = weft_json_only(object, keys, err);
     if (rc < 0) {
@@ -182,6 +201,7 @@ static int read_infiniband(const struct weft_json *object, struct weft_config_so
     rc = read_interval(object, source->command_count > 0 ? SCAN_INTERVAL_NS : FILE_INTERVAL_NS,
                        source, err);
     rc = rc < 0 ? rc : read_timeout(object, source, err);
+    rc = rc < 0 ? rc : read_partitions(object, source, err);
     return rc < 0 ? rc : read_filters(object, source, err);
 }
 
@@ -229,10 +249,24 @@ static int check_ufm(const struct weft_json *object, const struct weft_config_uf
 static int read_ufm(const struct weft_json *object, struct weft_config_source *source,
                     struct weft_error *err)
 {
-    static const char *const keys[] = {
-        "url",      "auth",    "credentials", "caFile",      "pin",          "pageRows",
-        "tiers",    "nodeMap", "inventory",   "excludeHCAs", "keepSlowHCAs", "excludeSwitches",
-        "interval", "jitter",  "timeout",     NULL};
+    static const char *const keys[] = {"url",
+                                       "auth",
+                                       "credentials",
+                                       "caFile",
+                                       "pin",
+                                       "pageRows",
+                                       "tiers",
+                                       "nodeMap",
+                                       "inventory",
+                                       "excludeHCAs",
+                                       "keepSlowHCAs",
+                                       "excludeSwitches",
+                                       "interval",
+                                       "jitter",
+                                       "timeout",
+                                       "partitions",
+                                       "computePartitions",
+                                       NULL};
     static const char *const auths[] = {
         [WEFT_UFM_BASIC] = "basic", [WEFT_UFM_TOKEN] = "token", [WEFT_UFM_SESSION] = "session"};
     struct weft_config_ufm *ufm = &source->ufm;
@@ -250,6 +284,7 @@ static int read_ufm(const struct weft_json *object, struct weft_config_source *s
     rc = rc < 0 ? rc : check_ufm(object, ufm, err);
     rc = rc < 0 ? rc : read_interval(object, SCAN_INTERVAL_NS, source, err);
     rc = rc < 0 ? rc : read_timeout(object, source, err);
+    rc = rc < 0 ? rc : read_partitions(object, source, err);
     return rc < 0 ? rc : read_filters(object, source, err);
 }
 

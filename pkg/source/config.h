@@ -93,6 +93,8 @@ struct weft_config_source {
     bool keep_slow_hcas;                /* they are for compute too */
     char *node_map;                     /* file: what the source calls a node; NULL: none */
     char *inventory;                    /* file: GUIDs by node; NULL: none */
+    char *partitions;                   /* file: OpenSM's partitions.conf; NULL: none */
+    struct weft_names compute;          /* of it: the partitions of compute adapters */
 
     int64_t interval_ns;     /* from the end of a look to the next; 0 for labels */
     unsigned jitter_percent; /* of the interval, added at random */

@@ -50,6 +50,8 @@ static int copy_settings(const struct weft_config_source *from, struct weft_conf
     to->keep_slow_hcas = from->keep_slow_hcas;
     rc = rc < 0 ? rc : copy_text(from->topology, &to->topology, err);
     rc = rc < 0 ? rc : copy_text(from->node_map, &to->node_map, err);
+    rc = rc < 0 ? rc : copy_text(from->partitions, &to->partitions, err);
+    rc = rc < 0 ? rc : copy_names(&from->compute, &to->compute, err);
     return rc < 0 ? rc : copy_text(from->inventory, &to->inventory, err);
 }
 

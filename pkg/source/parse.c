@@ -10,6 +10,7 @@
 #include "pkg/fabric/fabric-file.h"
 #include "pkg/fabric/fabric.h"
 #include "pkg/fabric/inventory.h"
+#include "pkg/fabric/partitions.h"
 #include "pkg/fabric/labels.h"
 #include "pkg/fabric/lldp.h"
 #include "pkg/fabric/slurm.h"
@@ -331,6 +332,45 @@ static int read_names(const char *path, enum weft_nic_inventory_rank rank,
     return rc < 0 ? rc : take_names(result, rank, file, err);
 }
 
+/* Members that are no adapter of the fabric at all would exclude nobody, in silence. */
+static int check_members(const struct weft_config_source *settings,
+                         const struct weft_source_result *result, struct weft_error *err)
+{
+    const struct weft_fabric *fabric = result->fabric;
+    for (size_t d = 0; fabric != NULL && d < fabric->device_count; d++) {
+        if (weft_nic_inventory_role(result->inventory, fabric->devices[d].guid) ==
+            WEFT_NIC_COMPUTE) {
+            return 0;
+        }
+    }
+    return fabric == NULL ? 0
+                          : weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
+                                         "%s: no member of computePartitions is an adapter of the "
+                                         "fabric: a port's GUID must be its adapter's node GUID",
+                                         settings->partitions);
+}
+
+static int read_partitions(const struct weft_config_source *settings,
+                           struct weft_source_result *result, struct weft_error *err)
+{
+    weft_auto(weft_ib_partitions_free) struct weft_ib_partitions *partitions = NULL;
+    weft_autofree char *text = NULL;
+    size_t len = 0;
+    int rc =
+        weft_file_read_regular(settings->partitions, WEFT_PARTITIONS_TEXT_MAX, &text, &len, err);
+    rc = rc < 0 ? rc : weft_parse_ib_partitions(text, len, settings->partitions, &partitions, err);
+    if (rc == 0 && result->inventory == NULL) {
+        result->inventory = weft_nic_inventory_new();
+    }
+    if (rc == 0 && (result->inventory == NULL || partitions == NULL)) {
+        return weft_err_nomem(err);
+    }
+    rc = rc < 0 ? rc
+                : weft_ib_partitions_roles(partitions, settings->compute.items,
+                                           settings->compute.count, result->inventory, err);
+    return rc < 0 ? rc : check_members(settings, result, err);
+}
+
 int weft_source_read_names(const struct weft_config_source *settings,
                            struct weft_source_result *result, struct weft_error *err)
 {
@@ -341,5 +381,5 @@ int weft_source_read_names(const struct weft_config_source *settings,
     if (rc == 0 && settings->node_map != NULL) {
         rc = read_names(settings->node_map, WEFT_NIC_INVENTORY_MAPPED, result, err);
     }
-    return rc;
+    return rc == 0 && settings->partitions != NULL ? read_partitions(settings, result, err) : rc;
 }

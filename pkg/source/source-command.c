@@ -90,6 +90,7 @@ static uint64_t stamp_all(const struct command *c)
         stamp = weft_hash64(stamp, c->texts.items[i].text, c->texts.items[i].len);
     }
     stamp = s->node_map != NULL ? weft_source_stamp(stamp, s->node_map) : stamp;
+    stamp = s->partitions != NULL ? weft_source_stamp(stamp, s->partitions) : stamp;
     return s->inventory != NULL ? weft_source_stamp(stamp, s->inventory) : stamp;
 }
 

@@ -90,6 +90,7 @@ static int find_folders(struct files *f)
         rc = strcmp(s->files.items[i], "-") != 0 ? add_folder(f, s->files.items[i], false) : 0;
     }
     rc = rc == 0 && s->node_map != NULL ? add_folder(f, s->node_map, false) : rc;
+    rc = rc == 0 && s->partitions != NULL ? add_folder(f, s->partitions, false) : rc;
     return rc == 0 && s->inventory != NULL ? add_folder(f, s->inventory, false) : rc;
 }
 
@@ -184,6 +185,7 @@ static uint64_t stamp_all(const struct weft_config_source *settings, const struc
         stamp = weft_source_stamp(stamp, names->items[i]);
     }
     stamp = settings->node_map != NULL ? weft_source_stamp(stamp, settings->node_map) : stamp;
+    stamp = settings->partitions != NULL ? weft_source_stamp(stamp, settings->partitions) : stamp;
     return settings->inventory != NULL ? weft_source_stamp(stamp, settings->inventory) : stamp;
 }
 
