@@ -2,7 +2,9 @@
 /* A recorded machine, kept fresh, or what the vendor thread finds. */
 #include "deviceplugin/source.h"
 
+#include <errno.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "deviceplugin/options.h"
@@ -66,6 +68,20 @@ static uint64_t digest_of(const struct weft_machine *machine)
     return weft_hash64(WEFT_HASH_SEED, weft_buf_text(&text), text.len);
 }
 
+/* The loop waits for no writer of a pipe, and what was read from one cannot be read again. What is
+ * not there by that name may be a part of a recording ("FILE#FOLDER"); reading it says so. */
+static int load(const char *path, struct weft_machine **ret_machine, struct weft_error *err)
+{
+    struct stat st;
+    const bool pipe = stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+    if (pipe || strcmp(path, "-") == 0) {
+        return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
+                            "%s is no regular file: the plugin reads a machine again and again",
+                            path);
+    }
+    return weft_machine_load(path, ret_machine, err);
+}
+
 void weft_source_rescan(struct weft_source *source)
 {
     WEFT_CHECK(source, SOURCE_MAGIC);
@@ -76,7 +92,7 @@ void weft_source_rescan(struct weft_source *source)
     source->stamp = stamp_of(source->path);
     struct weft_machine *machine = NULL;
     struct weft_error err = {0};
-    if (weft_machine_load(source->path, &machine, &err) < 0) {
+    if (load(source->path, &machine, &err) < 0) {
         weft_log(WEFT_LOG_ERROR, "machine-not-read", WEFT_KV_S("reason", err.message),
                  WEFT_KV_S("effect", "the last good one stays"));
         return;
@@ -114,7 +130,9 @@ static int start_vendor(struct weft_source *source, const struct weft_source_opt
                                                .rescan_ns = o->rescan_ns,
                                                .changed = options->changed,
                                                .data = options->data};
-    return weft_vendor_new(&vendor, &source->vendor, err);
+    const int rc =
+        weft_backend_check_root(&(struct weft_backend_options){.host_root = o->host_root}, err);
+    return rc < 0 ? rc : weft_vendor_new(&vendor, &source->vendor, err);
 }
 
 static int start_file(struct weft_source *source, const struct weft_source_options *options,
@@ -126,7 +144,7 @@ static int start_file(struct weft_source *source, const struct weft_source_optio
     }
     source->stamp = stamp_of(source->path);
     weft_auto(weft_machine_free) struct weft_machine *machine = NULL;
-    int rc = weft_machine_load(source->path, &machine, err);
+    int rc = load(source->path, &machine, err);
     if (rc == 0) {
         rc = weft_timer_new(options->loop, on_timer, source, &source->timer, err);
     }

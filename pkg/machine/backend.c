@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "pkg/base/clock.h"
@@ -49,6 +50,19 @@ int weft_backend_host_path(const struct weft_backend_options *options, const cha
     }
     const int n = snprintf(path, WEFT_MACHINE_PATH_MAX, "%.*s%s", (int)len, root, suffix);
     return n >= 0 && n < WEFT_MACHINE_PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+int weft_backend_check_root(const struct weft_backend_options *options, struct weft_error *err)
+{
+    const char *root = options->host_root;
+    struct stat st;
+    if (root == NULL || root[0] == '\0') {
+        return 0;
+    }
+    if (stat(root, &st) < 0) {
+        return weft_err_errno(err, errno, "host root %s", root);
+    }
+    return S_ISDIR(st.st_mode) ? 0 : weft_err_errno(err, ENOTDIR, "host root %s", root);
 }
 
 bool weft_backend_host_has(const struct weft_backend_options *options, const char *suffix)

@@ -99,6 +99,10 @@ int64_t weft_backend_late(const struct weft_backend_watch *watch, int64_t now_ns
  * of WEFT_MACHINE_PATH_MAX bytes: "<host root><suffix>". -ENAMETOOLONG. */
 int weft_backend_host_path(const struct weft_backend_options *options, const char *suffix,
                            char *path) __attribute__((warn_unused_result));
+/* Is the host root a folder that can be looked into? A typo must not look like a host without
+ * devices. -errno with a message. */
+int weft_backend_check_root(const struct weft_backend_options *options, struct weft_error *err)
+    __attribute__((warn_unused_result));
 /* Is there anything at that path of the host? */
 bool weft_backend_host_has(const struct weft_backend_options *options, const char *suffix);
 

@@ -133,7 +133,11 @@ int weft_machine_discover(const struct weft_backend_options *options,
                           struct weft_machine **ret_machine, struct weft_error *err)
 {
     struct weft_backend_handle handle = {0};
-    const int rc = weft_backend_connect(weft_backends, options, &handle, ret_machine, err);
+    int rc = weft_backend_check_root(options, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = weft_backend_connect(weft_backends, options, &handle, ret_machine, err);
     weft_backend_disconnect(&handle);
     return rc;
 }

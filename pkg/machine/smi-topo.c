@@ -268,11 +268,12 @@ int weft_topo_parse(const char *text, size_t len, const char *name, struct weft_
         return rc;
     }
     if (t.header_line == 0) {
-        return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
-                            "%s: neither weft's machine JSON nor the output of nvidia-smi topo -m "
-                            "(no header line that begins with GPU0), nor any other recording that is "
-                            "known",
-                            name);
+        return weft_err_set(
+            err, -EINVAL, WEFT_ERR_CONFIG,
+            "%s: neither weft's machine JSON nor the output of nvidia-smi topo -m "
+            "(no header line that begins with GPU0), nor any other recording that is "
+            "known",
+            name);
     }
     if (allocate_rows(&t) < 0) { /* a header without any row */
         return weft_err_nomem(err);

@@ -319,6 +319,7 @@ static void wrong_use_is_one_line(void)
     static const struct bad cases[] = {
         {"-o yaml", "-o is table, json, dot or svg", 2},
         {"--machine x --host-root /host", "exclude each other", 2},
+        {"--host-root /nonexistent", "host root /nonexistent: No such file or directory", 1},
         {"--machine", "--machine needs a value", 2},
         {"--size 2", "unknown option \"--size\"", 2},
         {"topo.txt", "unknown argument \"topo.txt\"", 2},

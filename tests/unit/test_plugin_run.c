@@ -446,6 +446,15 @@ static void wrong_use_is_explained(void)
               2);
     CHECK_CONTAINS(said, "--log-level stands there twice");
     CHECK_INT(run_plugin("--machine", "/nonexistent", NULL, NULL, said, sizeof(said)), 1);
+    (void)snprintf(file, sizeof(file), "%s/pipe", weft_test_dir());
+    CHECK_INT(mkfifo(file, 0600), 0); /* nobody writes: it must not wait */
+    CHECK_INT(run_plugin("--machine", file, NULL, NULL, said, sizeof(said)), 1);
+    CHECK_CONTAINS(said, "/pipe is no regular file");
+    CHECK_INT(run_plugin("--host-root", "/nonexistent", NULL, NULL, said, sizeof(said)), 1);
+    CHECK_CONTAINS(said, "host root /nonexistent: No such file");
+    CHECK_INT(run_plugin("--host-root", "/etc/hostname", NULL, NULL, said, sizeof(said)), 1);
+    CHECK_CONTAINS(said, "host root /etc/hostname: Not a directory");
+    CHECK_INT(run_plugin("--machine", "/nonexistent", NULL, NULL, said, sizeof(said)), 1);
     CHECK_CONTAINS(said, "/nonexistent: No such file");
     (void)snprintf(file, sizeof(file), "%s/config.yaml", weft_test_dir());
     static const char bad[] =
