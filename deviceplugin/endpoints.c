@@ -246,7 +246,8 @@ static int empty_others(struct weft_endpoints *e, const struct weft_machine *mac
     return rc;
 }
 
-static int use_pools(struct weft_endpoints *e, const struct weft_machine *machine,
+/* *ret_any: some resource has the machine now. */
+static int use_pools(struct weft_endpoints *e, const struct weft_machine *machine, bool *ret_any,
                      struct weft_error *err)
 {
     weft_auto(weft_pools_done) struct weft_pools pools = {0};
@@ -264,6 +265,7 @@ static int use_pools(struct weft_endpoints *e, const struct weft_machine *machin
         /* one that fails keeps what it had; the others must not wait for it */
         struct weft_error why = {0};
         const int failed = use_pool(e, machine, &pools.items[i], i == 0, &why);
+        *ret_any = *ret_any || failed == 0;
         if (failed < 0 && rc == 0) {
             rc = failed;
             if (err != NULL) {
@@ -280,8 +282,13 @@ int weft_endpoints_use(struct weft_endpoints *endpoints, struct weft_machine *ma
 {
     WEFT_CHECK(endpoints, ENDPOINTS_MAGIC);
     note_warnings(endpoints, machine);
+    bool any = false;
+    const int rc = use_pools(endpoints, machine, &any, err);
+    if (!any) { /* no resource has it: what is shown stays what is advertised */
+        weft_machine_free(machine);
+        return rc;
+    }
     note_health(endpoints, machine);
-    const int rc = use_pools(endpoints, machine, err);
     weft_machine_free(endpoints->machine);
     endpoints->machine = machine;
     return rc;

@@ -55,8 +55,9 @@ static bool up(struct pages *p, const char *level)
     copy_file(PAIRS, p->machine);
     char program[512];
     (void)snprintf(program, sizeof(program), "%s", proc_path("bin/weft-device-plugin"));
-    const char *const argv[] = {program,    "--machine",   p->machine,    "--plugin-dir", p->dir,
-                                "--listen", "127.0.0.1:0", "--log-level", level,          NULL};
+    const char *const argv[] = {program, "--machine",   p->machine,    "--plugin-dir",
+                                p->dir,  "--listen",    "127.0.0.1:0", "--partitions",
+                                "mixed", "--log-level", level,         NULL};
     const char *line =
         proc_start(&p->plugin, argv) ? proc_expect(&p->plugin, "event=listening") : NULL;
     const char *port = line != NULL ? strstr(line, " port=") : NULL;
@@ -227,6 +228,27 @@ static void the_machine_can_be_read_back(void)
     down(&p);
 }
 
+/* A partition without a profile makes no resource name: the whole machine is refused, and what is
+ * shown stays what is advertised. */
+static void a_refused_machine_is_not_shown(void)
+{
+    struct pages p;
+    if (up(&p, "info") && start_kubelet(&p)) {
+        static const char odd[] = "{\"weft_machine\": 1, \"vendor\": \"nvidia\", \"devices\": "
+                                  "[{\"id\": \"" GPU0 "\", \"healthy\": false, \"parent\": 0}]}";
+        proc_expect(&p.kubelet, "list devices=8 healthy=8");
+        CHECK_INT(weft_file_replace(p.machine, odd, strlen(odd), 0600, NULL), 0);
+        CHECK_INT(kill(p.plugin.pid, SIGHUP), 0);
+        proc_expect(&p.plugin, "event=machine-not-used");
+        const char *page = get(&p, "/metrics");
+        CHECK_CONTAINS(page, "\nweft_plugin_machine_changes_total{result=\"refused\"} 1\n");
+        CHECK_CONTAINS(page, "\nweft_plugin_health_transitions_total{to=\"unhealthy\"} 0\n");
+        CHECK_CONTAINS(page, "health=\"healthy\"} 8\n");
+        CHECK_CONTAINS(get(&p, "/debug/machine"), GPU2);
+    }
+    down(&p);
+}
+
 static void an_address_that_is_none_is_refused(void)
 {
     char program[512];
@@ -244,4 +266,5 @@ WEFT_SUITE(plugin_pages, {"ready means registered", ready_means_registered},
            {"the last allocations can be read", the_last_allocations_can_be_read},
            {"a device that fails shows", a_device_that_fails_shows},
            {"the machine can be read back", the_machine_can_be_read_back},
+           {"a refused machine is not shown", a_refused_machine_is_not_shown},
            {"an address that is none is refused", an_address_that_is_none_is_refused})
