@@ -2,10 +2,12 @@
 #include "tests/unit/machines.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "pkg/base/mem.h"
 #include "pkg/base/str.h"
 #include "pkg/machine/machine-internal.h"
+#include "tests/unit/unit.h"
 
 static void fill_part(struct weft_machine *m, size_t i)
 {
@@ -50,4 +52,30 @@ struct weft_machine *machine_mi300x_cpx(void)
         }
     }
     return weft_steal(&m);
+}
+
+struct weft_machine *machine_fixture(const char *fixture)
+{
+    struct weft_machine *m = NULL;
+    struct weft_error err = {0};
+    char name[128];
+    (void)snprintf(name, sizeof(name), "machine/%s", fixture);
+    if (weft_machine_load(weft_fixture(name), &m, &err) < 0) {
+        (void)fprintf(stderr, "%s\n", err.message);
+        CU_FAIL("fixture cannot be read");
+    }
+    return m;
+}
+
+size_t machine_ids(const struct weft_machine *m, const char *text, size_t *ids)
+{
+    size_t count = 0;
+    struct weft_str rest = weft_str(text);
+    struct weft_str piece;
+    while (rest.len > 0 && weft_str_split(&rest, ',', &piece)) {
+        char id[8] = "";
+        memcpy(id, piece.data, piece.len < 7 ? piece.len : 7);
+        ids[count++] = weft_machine_find(m, id);
+    }
+    return count;
 }

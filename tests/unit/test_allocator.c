@@ -8,6 +8,7 @@
 #include "pkg/allocator/allocator.h"
 #include "pkg/base/str.h"
 #include "pkg/machine/machine.h"
+#include "tests/unit/machines.h"
 #include "tests/unit/unit.h"
 
 struct request {
@@ -18,32 +19,6 @@ struct request {
     const char *want; /* indices in device order */
     enum weft_policy policy;
 };
-
-static struct weft_machine *load(const char *fixture)
-{
-    struct weft_machine *m = NULL;
-    struct weft_error err = {0};
-    char name[128];
-    (void)snprintf(name, sizeof(name), "machine/%s", fixture);
-    if (weft_machine_load(weft_fixture(name), &m, &err) < 0) {
-        (void)fprintf(stderr, "%s\n", err.message);
-        CU_FAIL("fixture cannot be read");
-    }
-    return m;
-}
-
-static size_t parse_ids(const struct weft_machine *m, const char *text, size_t *ids)
-{
-    size_t count = 0;
-    struct weft_str rest = weft_str(text);
-    struct weft_str piece;
-    while (rest.len > 0 && weft_str_split(&rest, ',', &piece)) {
-        char id[8] = "";
-        memcpy(id, piece.data, piece.len < 7 ? piece.len : 7);
-        ids[count++] = weft_machine_find(m, id);
-    }
-    return count;
-}
 
 static void join_indices(const struct weft_machine *m, const struct weft_choice *c, char *text,
                          size_t size)
@@ -59,7 +34,7 @@ static void join_indices(const struct weft_machine *m, const struct weft_choice 
 /* Picks with and without tables; both must give the wanted set. *ret_objective may be NULL. */
 static void check(const struct request *r, struct weft_objective *ret_objective)
 {
-    weft_auto(weft_machine_free) struct weft_machine *m = load(r->fixture);
+    weft_auto(weft_machine_free) struct weft_machine *m = machine_fixture(r->fixture);
     for (int tables = 0; m != NULL && tables < 2; tables++) {
         size_t available[64];
         size_t required[64];
@@ -71,13 +46,13 @@ static void check(const struct request *r, struct weft_objective *ret_objective)
             available[i] = i;
         }
         if (r->available != NULL) {
-            available_count = parse_ids(m, r->available, available);
+            available_count = machine_ids(m, r->available, available);
         }
         const struct weft_request request = {
             .available = available,
             .available_count = available_count,
             .required = required,
-            .required_count = r->required != NULL ? parse_ids(m, r->required, required) : 0,
+            .required_count = r->required != NULL ? machine_ids(m, r->required, required) : 0,
             .size = r->size,
             .policy = r->policy,
         };
@@ -328,7 +303,7 @@ static void clipped_requests(void)
 
 static void unhealthy_devices_are_not_given(void)
 {
-    weft_auto(weft_machine_free) struct weft_machine *m = load("hgx-h100-8.json");
+    weft_auto(weft_machine_free) struct weft_machine *m = machine_fixture("hgx-h100-8.json");
     weft_auto(weft_allocator_free) struct weft_allocator *a = NULL;
     weft_auto(weft_choice_done) struct weft_choice c = {0};
     const size_t all[] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -518,7 +493,7 @@ static void bounded_search_keeps_its_bounds(void)
 /* A request takes its memory in one piece, whatever it is and however it is answered. */
 static void one_allocation_a_request(void)
 {
-    weft_auto(weft_machine_free) struct weft_machine *real = load("tree16.txt");
+    weft_auto(weft_machine_free) struct weft_machine *real = machine_fixture("tree16.txt");
     weft_auto(weft_machine_free) struct weft_machine *parts = partitioned();
     size_t all[64];
     uint32_t totals[64];
@@ -554,7 +529,7 @@ static void one_allocation_a_request(void)
 
 static void failing_allocations(void)
 {
-    weft_auto(weft_machine_free) struct weft_machine *m = load("tree16.txt");
+    weft_auto(weft_machine_free) struct weft_machine *m = machine_fixture("tree16.txt");
     const size_t all[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
     const struct weft_request r = {.available = all, .available_count = 12, .size = 5};
     bool done = m == NULL;

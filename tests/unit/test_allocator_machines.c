@@ -18,32 +18,6 @@ struct request {
     enum weft_policy policy;
 };
 
-static struct weft_machine *load(const char *fixture)
-{
-    struct weft_machine *m = NULL;
-    struct weft_error err = {0};
-    char name[128];
-    (void)snprintf(name, sizeof(name), "machine/%s", fixture);
-    if (weft_machine_load(weft_fixture(name), &m, &err) < 0) {
-        (void)fprintf(stderr, "%s\n", err.message);
-        CU_FAIL("fixture cannot be read");
-    }
-    return m;
-}
-
-static size_t parse_ids(const struct weft_machine *m, const char *text, size_t *ids)
-{
-    size_t count = 0;
-    struct weft_str rest = weft_str(text);
-    struct weft_str piece;
-    while (rest.len > 0 && weft_str_split(&rest, ',', &piece)) {
-        char id[8] = "";
-        memcpy(id, piece.data, piece.len < 7 ? piece.len : 7);
-        ids[count++] = weft_machine_find(m, id);
-    }
-    return count;
-}
-
 /* Picks with and without tables. */
 static void check(const struct weft_machine *m, const struct request *r,
                   struct weft_objective *ret_objective)
@@ -51,16 +25,16 @@ static void check(const struct weft_machine *m, const struct request *r,
     size_t available[64];
     size_t required[64];
     size_t want[64];
-    const size_t want_count = parse_ids(m, r->want, want);
+    const size_t want_count = machine_ids(m, r->want, want);
     for (size_t i = 0; i < m->device_count; i++) {
         available[i] = m->device_count - 1 - i;
     }
     const struct weft_request request = {
         .available = available,
         .available_count =
-            r->available != NULL ? parse_ids(m, r->available, available) : m->device_count,
+            r->available != NULL ? machine_ids(m, r->available, available) : m->device_count,
         .required = required,
-        .required_count = r->required != NULL ? parse_ids(m, r->required, required) : 0,
+        .required_count = r->required != NULL ? machine_ids(m, r->required, required) : 0,
         .size = r->size,
         .policy = r->policy,
     };
@@ -89,7 +63,7 @@ static void check(const struct weft_machine *m, const struct request *r,
  * set, so the first. With 0 gone its socket is not whole any more: 1 breaks nothing. */
 static void gb200_tray(void)
 {
-    weft_auto(weft_machine_free) struct weft_machine *m = load("gb200-tray-4.json");
+    weft_auto(weft_machine_free) struct weft_machine *m = machine_fixture("gb200-tray-4.json");
     struct weft_objective o;
     if (m == NULL) {
         return;
@@ -112,7 +86,7 @@ static void gb200_tray(void)
  * of 4 links; 4 + 1 break one socket and the eight, 3 + 2 both sockets. */
 static void mi300x_mesh(void)
 {
-    weft_auto(weft_machine_free) struct weft_machine *m = load("mi300x-8.json");
+    weft_auto(weft_machine_free) struct weft_machine *m = machine_fixture("mi300x-8.json");
     struct weft_objective o;
     if (m == NULL) {
         return;
@@ -138,7 +112,7 @@ static void mi300x_mesh(void)
  * these breaks only the eight, the others break both. */
 static void mi250x_packages(void)
 {
-    weft_auto(weft_machine_free) struct weft_machine *m = load("mi250x-8.json");
+    weft_auto(weft_machine_free) struct weft_machine *m = machine_fixture("mi250x-8.json");
     struct weft_objective o;
     if (m == NULL) {
         return;
@@ -190,7 +164,7 @@ static void mi300x_parts(void)
  * switch and one of the other break one switch and the ten, all else both switches. */
 static void plx_without_numa(void)
 {
-    weft_auto(weft_machine_free) struct weft_machine *m = load("plx10.txt");
+    weft_auto(weft_machine_free) struct weft_machine *m = machine_fixture("plx10.txt");
     struct weft_objective o;
     if (m == NULL) {
         return;
@@ -213,7 +187,7 @@ static void plx_without_numa(void)
  * near a NIC, {4,5,6,7} four. With 2 and 3 in use rule 5 comes first: {0,1} breaks nothing. */
 static void l40s_nics(void)
 {
-    weft_auto(weft_machine_free) struct weft_machine *m = load("l40s-8.txt");
+    weft_auto(weft_machine_free) struct weft_machine *m = machine_fixture("l40s-8.txt");
     struct weft_objective o;
     if (m == NULL) {
         return;
@@ -233,7 +207,7 @@ static void l40s_nics(void)
  * Four are a ring: two sides. */
 static void mtt_rings(void)
 {
-    weft_auto(weft_machine_free) struct weft_machine *m = load("mtt-s4000-8.json");
+    weft_auto(weft_machine_free) struct weft_machine *m = machine_fixture("mtt-s4000-8.json");
     struct weft_objective o;
     if (m == NULL) {
         return;
@@ -256,7 +230,7 @@ static void mtt_rings(void)
  * four, an eight and the sixteen; anything else breaks more. */
 static void dgx_2(void)
 {
-    weft_auto(weft_machine_free) struct weft_machine *m = load("dgx-2.txt");
+    weft_auto(weft_machine_free) struct weft_machine *m = machine_fixture("dgx-2.txt");
     struct weft_objective o;
     if (m == NULL) {
         return;

@@ -4,49 +4,13 @@
 
 #include "ctl/ctl.h"
 #include "pkg/json/json.h"
+#include "tests/unit/ctl_run.h"
 #include "tests/unit/unit.h"
 
-enum { ARGS_MAX = 16 };
-
-struct result {
-    int status;
-    char *out, *err;
-};
-
-static void result_done(struct result *r)
-{
-    free(r->out);
-    free(r->err);
-}
-WEFT_DEFINE_AUTO_VALUE(struct result, result_done)
-
 /* Runs "alloc" with the words of args ("--available=" and a blank give an empty value). */
-static struct result run(const char *args)
+static struct ctl_result run(const char *args)
 {
-    struct result r = {.status = -1};
-    char words[512];
-    char verb[] = "alloc";
-    char *argv[ARGS_MAX] = {verb};
-    int argc = 1;
-    size_t out_len = 0;
-    size_t err_len = 0;
-    char *save = NULL;
-    (void)snprintf(words, sizeof(words), "%s", args);
-    for (char *w = strtok_r(words, " ", &save); w != NULL; w = strtok_r(NULL, " ", &save)) {
-        argv[argc++] = w;
-    }
-    FILE *out = open_memstream(&r.out, &out_len);
-    FILE *err = open_memstream(&r.err, &err_len);
-    if (out != NULL && err != NULL) {
-        r.status = weft_ctl_alloc_to(argc, argv, out, err);
-    }
-    if (out != NULL) {
-        (void)fclose(out);
-    }
-    if (err != NULL) {
-        (void)fclose(err);
-    }
-    return r;
+    return ctl_run(weft_ctl_alloc_to, "alloc", args);
 }
 
 #define PAIRS "--machine tests/fixtures/machine/pairs8.json "
@@ -55,7 +19,8 @@ static struct result run(const char *args)
 /* Case A of test_allocator.c, in the promised form: keys, order, null for no tier. */
 static void json_output(void)
 {
-    weft_auto(result_done) struct result r = run(PCIE "--size 3 --available 0,1,2,3,4 -o json");
+    weft_auto(ctl_result_done) struct ctl_result r =
+        run(PCIE "--size 3 --available 0,1,2,3,4 -o json");
     CHECK_INT(r.status, 0);
     CHECK_STR(r.err, "");
     /* components 3; NODE is tier 4; {2,3} and {0..3} broken, 3 left in both; 1 + 4 + 4 */
@@ -64,7 +29,7 @@ static void json_output(void)
                      "\"sockets\":1,\"numa_nodes\":1,\"broken_groups\":2,\"leftover\":2,"
                      "\"nic_near\":0,\"nic_distinct\":0,\"bandwidth_mbps\":0,\"tier_sum\":9}}\n");
 
-    weft_auto(result_done) struct result pair = run(PAIRS "--size 2 --output=json");
+    weft_auto(ctl_result_done) struct ctl_result pair = run(PAIRS "--size 2 --output=json");
     weft_auto(weft_json_free) struct weft_json *doc = NULL;
     struct weft_error err = {0};
     CHECK_INT(weft_json_parse(pair.out, strlen(pair.out), "out", &doc, &err), 0);
@@ -79,12 +44,12 @@ static void json_output(void)
 /* Ids, indices and GPU<n> may be mixed. */
 static void ids_in_any_form(void)
 {
-    weft_auto(result_done) struct result r =
+    weft_auto(ctl_result_done) struct ctl_result r =
         run(PAIRS "--size 2 -o json --required 3 "
                   "--available GPU-165d8c16-7e62-44b4-a73d-40b9b6bb04dd,GPU3,4,5");
     CHECK_INT(r.status, 0);
     CHECK_CONTAINS(r.out, "\"indices\":[1,3]");
-    weft_auto(result_done) struct result none = run(PAIRS "--size 2 -o json --available=");
+    weft_auto(ctl_result_done) struct ctl_result none = run(PAIRS "--size 2 -o json --available=");
     CHECK_INT(none.status, 0);
     CHECK_CONTAINS(none.out, "{\"devices\":[],\"indices\":[],\"exact\":true");
     CHECK_CONTAINS(none.out, "\"worst_tier\":null");
@@ -92,7 +57,7 @@ static void ids_in_any_form(void)
 
 static void table_output(void)
 {
-    weft_auto(result_done) struct result r =
+    weft_auto(ctl_result_done) struct ctl_result r =
         run("--machine tests/fixtures/machine/hgx-h100-8.json --size 2 --available 1,4,5,6,7");
     CHECK_INT(r.status, 0);
     CHECK_CONTAINS(r.out, "2 of 5 available devices, policy performance\n");
@@ -103,15 +68,17 @@ static void table_output(void)
     CHECK_CONTAINS(r.out, "1 socket, 1 NUMA node\n");
     CHECK_CONTAINS(r.out, "2 devices with a NIC behind the same switches, 2 such NICs\n");
 
-    weft_auto(result_done) struct result all = run(PCIE "--size 9 --available 0,5 --policy packed");
+    weft_auto(ctl_result_done) struct ctl_result all =
+        run(PCIE "--size 9 --available 0,5 --policy packed");
     CHECK_INT(all.status, 0);
     CHECK_CONTAINS(all.out, "2 of 2 available devices, policy packed\n");
     CHECK_CONTAINS(all.out, "no choice: these are all that is available\n");
 
-    weft_auto(result_done) struct result apart = run(PCIE "--size 2 --available 0,2,5 -o table");
+    weft_auto(ctl_result_done) struct ctl_result apart =
+        run(PCIE "--size 2 --available 0,2,5 -o table");
     CHECK_CONTAINS(apart.out, "direct links leave 2 separate parts\n");
     CHECK_CONTAINS(apart.out, "the farthest pair without a direct link is at NODE\n");
-    weft_auto(result_done) struct result nothing = run(PCIE "--size 0");
+    weft_auto(ctl_result_done) struct ctl_result nothing = run(PCIE "--size 0");
     CHECK_STR(nothing.out, "0 of 8 available devices, policy performance\n");
     CHECK_INT(nothing.status, 0);
 }
@@ -122,7 +89,7 @@ static void explains_by_the_best_other_set(void)
 {
     static const char cube[] = "--machine tests/fixtures/machine/cube-mesh-v100.txt --size 2 "
                                "--available 0,1,2,6 --explain";
-    weft_auto(result_done) struct result r = run(cube);
+    weft_auto(ctl_result_done) struct ctl_result r = run(cube);
     CHECK_INT(r.status, 0);
     CHECK_CONTAINS(r.out, "the best other set is 0,1; what decided is\n"
                           "  rule 2: a wider narrowest cut: 50.0 GB/s, not 25.0 GB/s\n");
@@ -132,7 +99,7 @@ static void explains_by_the_best_other_set(void)
 
     char json[256];
     (void)snprintf(json, sizeof(json), "%s -o json", cube);
-    weft_auto(result_done) struct result j = run(json);
+    weft_auto(ctl_result_done) struct ctl_result j = run(json);
     CHECK_CONTAINS(j.out, "{\"devices\":[\"GPU1\",\"GPU2\"]");
     CHECK_CONTAINS(j.out, "\"other\":{\"devices\":[\"GPU0\",\"GPU1\"],\"indices\":[0,1],"
                           "\"exact\":true,\"objective\":{\"components\":1,\"min_cut_mbps\":25000,");
@@ -143,19 +110,19 @@ static void explains_by_the_best_other_set(void)
 /* A tie up to the last rule; nothing to choose; packed, whose rule 5 comes first. */
 static void explains_where_little_is_to_be_said(void)
 {
-    weft_auto(result_done) struct result tie =
+    weft_auto(ctl_result_done) struct ctl_result tie =
         run("--machine tests/fixtures/machine/flat-vm.txt --size 2 --explain -o json");
     CHECK_CONTAINS(tie.out, "\"other\":{\"devices\":[\"GPU0\",\"GPU2\"]");
     CHECK_CONTAINS(tie.out, "\"decided\":{\"entry\":\"order\",\"rule\":\"8\",\"text\":"
                             "\"rule 8: the first in device order; nothing else");
-    weft_auto(result_done) struct result none = run(PCIE "--size 8 --explain -o json");
+    weft_auto(ctl_result_done) struct ctl_result none = run(PCIE "--size 8 --explain -o json");
     CHECK_CONTAINS(none.out, "\"other\":null,\"decided\":null}\n");
-    weft_auto(result_done) struct result must =
+    weft_auto(ctl_result_done) struct ctl_result must =
         run(PCIE "--size 1 --available 3,4 --required 3 --explain");
     CHECK_CONTAINS(must.out, "there is no other set");
 
     /* 0 and 2 in use, one of two links (4,7) would break {4..7}; {1,3} breaks nothing */
-    weft_auto(result_done) struct result packed =
+    weft_auto(ctl_result_done) struct ctl_result packed =
         run("--machine tests/fixtures/machine/cube-mesh-v100.txt --available 1,3,4,5,6,7 --size 2 "
             "--policy packed --explain");
     CHECK_CONTAINS(packed.out, "rule 5a: fewer whole groups broken: 0, not 1\n");
@@ -188,14 +155,14 @@ static void clipping_is_noted(void)
         char indices[64];
         (void)snprintf(args, sizeof(args), PCIE "%s -o json", rows[i].args);
         (void)snprintf(indices, sizeof(indices), "\"indices\":%s", rows[i].indices);
-        weft_auto(result_done) struct result r = run(args);
+        weft_auto(ctl_result_done) struct ctl_result r = run(args);
         CHECK_INT(r.status, 0);
         CHECK_CONTAINS(r.out, indices);
         CHECK_STR(r.err, rows[i].notes);
     }
-    weft_auto(result_done) struct result ended = run(PCIE "--size 1 -o json --");
+    weft_auto(ctl_result_done) struct ctl_result ended = run(PCIE "--size 1 -o json --");
     CHECK_INT(ended.status, 0);
-    weft_auto(result_done) struct result more = run(PCIE "--size 1 -- -o");
+    weft_auto(ctl_result_done) struct ctl_result more = run(PCIE "--size 1 -- -o");
     CHECK_INT(more.status, 2);
     CHECK_CONTAINS(more.err, "unknown argument \"-o\"");
 }
@@ -229,7 +196,7 @@ static void wrong_use_is_one_line(void)
         {"--machine tests/unit/unit.h --size 2", "neither weft's machine JSON nor", 1},
     };
     for (size_t i = 0; i < WEFT_ARRAY_LEN(cases); i++) {
-        weft_auto(result_done) struct result r = run(cases[i].args);
+        weft_auto(ctl_result_done) struct ctl_result r = run(cases[i].args);
         CHECK_INT(r.status, cases[i].status);
         CHECK_STR(r.out, "");
         CHECK_CONTAINS(r.err, cases[i].message);
@@ -244,7 +211,7 @@ static void fail_allocations_of(const char *args)
     bool done = false;
     for (uint64_t nth = 1; !done && nth < 500; nth++) {
         (void)weft_mem_fail_after(nth);
-        weft_auto(result_done) struct result r = run(args);
+        weft_auto(ctl_result_done) struct ctl_result r = run(args);
         (void)weft_mem_fail_after(0);
         done = r.status == 0;
         CHECK(done || (r.status == 1 && r.out[0] == '\0'));

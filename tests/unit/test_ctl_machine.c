@@ -7,51 +7,15 @@
 #include "ctl/machine-view.h"
 #include "pkg/base/buf.h"
 #include "pkg/machine/machine.h"
+#include "tests/unit/ctl_run.h"
 #include "tests/unit/machines.h"
 #include "tests/unit/proc.h"
 #include "tests/unit/unit.h"
 
-enum { ARGS_MAX = 16 };
-
-struct result {
-    int status;
-    char *out, *err;
-};
-
-static void result_done(struct result *r)
-{
-    free(r->out);
-    free(r->err);
-}
-WEFT_DEFINE_AUTO_VALUE(struct result, result_done)
-
 /* Runs "machine" with the words of args. */
-static struct result run(const char *args)
+static struct ctl_result run(const char *args)
 {
-    struct result r = {.status = -1};
-    char words[512];
-    char verb[] = "machine";
-    char *argv[ARGS_MAX] = {verb};
-    int argc = 1;
-    size_t out_len = 0;
-    size_t err_len = 0;
-    char *save = NULL;
-    (void)snprintf(words, sizeof(words), "%s", args);
-    for (char *w = strtok_r(words, " ", &save); w != NULL; w = strtok_r(NULL, " ", &save)) {
-        argv[argc++] = w;
-    }
-    FILE *out = open_memstream(&r.out, &out_len);
-    FILE *err = open_memstream(&r.err, &err_len);
-    if (out != NULL && err != NULL) {
-        r.status = weft_ctl_machine_to(argc, argv, out, err);
-    }
-    if (out != NULL) {
-        (void)fclose(out);
-    }
-    if (err != NULL) {
-        (void)fclose(err);
-    }
-    return r;
+    return ctl_run(weft_ctl_machine_to, "machine", args);
 }
 
 #define FIXTURE(name) "--machine tests/fixtures/machine/" name
@@ -78,7 +42,7 @@ static size_t longest_line(const char *text)
 
 static void table_of_an_hgx(void)
 {
-    weft_auto(result_done) struct result r = run(FIXTURE("hgx-h100-8.json"));
+    weft_auto(ctl_result_done) struct ctl_result r = run(FIXTURE("hgx-h100-8.json"));
     CHECK_INT(r.status, 0);
     CHECK_STR(r.err, "");
     CHECK_CONTAINS(r.out, "8 devices (NVIDIA H100 80GB HBM3), 8 NICs\n");
@@ -99,7 +63,7 @@ static void table_of_an_hgx(void)
 
 static void what_to_look_at(void)
 {
-    weft_auto(result_done) struct result r = run(FIXTURE("every-field.json"));
+    weft_auto(ctl_result_done) struct ctl_result r = run(FIXTURE("every-field.json"));
     CHECK_INT(r.status, 0);
     CHECK_CONTAINS(r.out, "2 devices (nvidia), 3 NICs; driver 570.133.20, runtime 12.8\n"
                           "NVLink clique b2f0c1d4-6a3e-4d0f-9d55-0c6f5a1e7b90.7\n"
@@ -113,7 +77,7 @@ static void what_to_look_at(void)
                           "  mlx5_1: the port is down\n");
     CHECK_CONTAINS(r.out, "  mlx5_0  ibp3s0  0000:03:00.0  0     InfiniBand 400 Gb/s  up\n");
 
-    weft_auto(result_done) struct result odd = run(FIXTURE("asymmetric4.txt"));
+    weft_auto(ctl_result_done) struct ctl_result odd = run(FIXTURE("asymmetric4.txt"));
     CHECK_CONTAINS(odd.out,
                    "to look at:\n  GPU0 and GPU1 are 'NV2' one way and 'NV1' the other: the "
                    "smaller bandwidth and the larger distance\n    count\n");
@@ -123,11 +87,11 @@ static void what_to_look_at(void)
 /* Rings of links, and none. */
 static void tables_of_other_machines(void)
 {
-    weft_auto(result_done) struct result ring = run(FIXTURE("mtt-s4000-8.json"));
+    weft_auto(ctl_result_done) struct ctl_result ring = run(FIXTURE("mtt-s4000-8.json"));
     CHECK_CONTAINS(ring.out, "\n  0           X   120 PIX      NODE  120 NODE       SYS");
     CHECK_CONTAINS(ring.out, "  0-3               links of 120 GB/s, one NUMA node (NODE), socket "
                              "0\n");
-    weft_auto(result_done) struct result flat = run(FIXTURE("flat-vm.txt"));
+    weft_auto(ctl_result_done) struct ctl_result flat = run(FIXTURE("flat-vm.txt"));
     CHECK_CONTAINS(flat.out, "GPU to GPU: the PCIe path; no direct links are known\n");
     CHECK_CONTAINS(flat.out, "  0-3               a host bridge (PHB)\n");
     CHECK(strstr(flat.out, "GPU to NIC") == NULL);
@@ -136,7 +100,7 @@ static void tables_of_other_machines(void)
 /* 16 GPUs fold to 8 pairs, 64 parts to 8 GPUs; nothing gets wider than a terminal. */
 static void many_devices_fold(void)
 {
-    weft_auto(result_done) struct result r = run(FIXTURE("dgx-2.txt"));
+    weft_auto(ctl_result_done) struct ctl_result r = run(FIXTURE("dgx-2.txt"));
     CHECK_CONTAINS(r.out, "\n  2-3    0     ok\n");
     CHECK_CONTAINS(r.out, "\n  2-3     150 PXB   150 PIX  150 NODE  150 NODE   150 SYS");
     CHECK(longest_line(r.out) <= 100);
@@ -170,7 +134,7 @@ static void json_round_trips(void)
         (void)snprintf(args, sizeof(args), "--machine tests/fixtures/machine/%s -o json",
                        fixtures[i]);
         (void)snprintf(name, sizeof(name), "machine/%s", fixtures[i]);
-        weft_auto(result_done) struct result r = run(args);
+        weft_auto(ctl_result_done) struct ctl_result r = run(args);
         weft_auto(weft_machine_free) struct weft_machine *m = NULL;
         weft_auto(weft_machine_free) struct weft_machine *again = NULL;
         CHECK_INT(r.status, 0);
@@ -212,8 +176,8 @@ static bool is_well_formed(const char *text)
 
 static void svg_pictures(void)
 {
-    weft_auto(result_done) struct result r = run(FIXTURE("hgx-h100-8.json -o svg"));
-    weft_auto(result_done) struct result again = run(FIXTURE("hgx-h100-8.json -o svg"));
+    weft_auto(ctl_result_done) struct ctl_result r = run(FIXTURE("hgx-h100-8.json -o svg"));
+    weft_auto(ctl_result_done) struct ctl_result again = run(FIXTURE("hgx-h100-8.json -o svg"));
     CHECK_INT(r.status, 0);
     CHECK_STR(again.out, r.out);
     CHECK(strncmp(r.out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=", 48) == 0);
@@ -229,14 +193,14 @@ static void svg_pictures(void)
     CHECK_CONTAINS(r.out, ">450 GB/s</text>");
 
     /* the cube mesh has 16 links: eight of 50, eight of 25 GB/s (deviceplugin.md 3.2, E) */
-    weft_auto(result_done) struct result mesh = run(FIXTURE("cube-mesh-v100.txt -o svg"));
+    weft_auto(ctl_result_done) struct ctl_result mesh = run(FIXTURE("cube-mesh-v100.txt -o svg"));
     CHECK(is_well_formed(mesh.out));
     CHECK_INT(count_of(mesh.out, "<title>50 GB/s</title>"), 8);
     CHECK_INT(count_of(mesh.out, "<title>25 GB/s</title>"), 8);
-    weft_auto(result_done) struct result none = run(FIXTURE("pcie8.txt -o svg"));
+    weft_auto(ctl_result_done) struct ctl_result none = run(FIXTURE("pcie8.txt -o svg"));
     CHECK(is_well_formed(none.out));
     CHECK_CONTAINS(none.out, "no direct links are known");
-    weft_auto(result_done) struct result bad = run(FIXTURE("every-field.json -o svg"));
+    weft_auto(ctl_result_done) struct ctl_result bad = run(FIXTURE("every-field.json -o svg"));
     CHECK_INT(count_of(bad.out, "class=\"gpu bad\""), 1);
     CHECK_INT(count_of(bad.out, "class=\"nic bad\""), 1);
     CHECK_CONTAINS(bad.out, ">17/18 links</text>");
@@ -244,14 +208,14 @@ static void svg_pictures(void)
 
 static void dot_graphs(void)
 {
-    weft_auto(result_done) struct result r = run(FIXTURE("hgx-h100-8.json -o dot"));
+    weft_auto(ctl_result_done) struct ctl_result r = run(FIXTURE("hgx-h100-8.json -o dot"));
     CHECK_INT(r.status, 0);
     CHECK(strncmp(r.out, "graph machine {\n", 16) == 0);
     CHECK_INT(count_of(r.out, "{"), count_of(r.out, "}"));
     CHECK_INT(count_of(r.out, "subgraph cluster_"), 2 + 2 + 4);
     CHECK_INT(count_of(r.out, " -- fabric [label=\"450\""), 8);
     CHECK_CONTAINS(r.out, "        g0 [label=\"GPU 0\\n0000:1b:00.0\"];\n");
-    weft_auto(result_done) struct result mesh = run(FIXTURE("cube-mesh-v100.txt -o dot"));
+    weft_auto(ctl_result_done) struct ctl_result mesh = run(FIXTURE("cube-mesh-v100.txt -o dot"));
     CHECK_INT(count_of(mesh.out, " -- g"), 16);
     CHECK_CONTAINS(mesh.out, "  g0 -- g3 [label=\"50\"");
 }
@@ -298,7 +262,7 @@ static void a_node_without_devices(void)
         char args[512];
         /* an empty folder as the host: no driver of any vendor */
         (void)snprintf(args, sizeof(args), "--host-root %s -o %s", weft_test_dir(), formats[i]);
-        weft_auto(result_done) struct result r = run(args);
+        weft_auto(ctl_result_done) struct ctl_result r = run(args);
         CHECK_INT(r.status, 0);
         CHECK_STR(r.err, "");
         CHECK(r.out != NULL && r.out[0] != '\0');
@@ -327,7 +291,7 @@ static void wrong_use_is_one_line(void)
         {"--machine tests/unit/unit.h", "unit.h", 1},
     };
     for (size_t i = 0; i < WEFT_ARRAY_LEN(cases); i++) {
-        weft_auto(result_done) struct result r = run(cases[i].args);
+        weft_auto(ctl_result_done) struct ctl_result r = run(cases[i].args);
         CHECK_INT(r.status, cases[i].status);
         CHECK_STR(r.out, "");
         CHECK_CONTAINS(r.err, cases[i].message);
@@ -373,7 +337,7 @@ static void failing_allocations(void)
         (void)snprintf(args, sizeof(args), FIXTURE("dgx-2.txt -o %s"), formats[i]);
         for (uint64_t nth = 1; !done && nth < 1000; nth++) {
             (void)weft_mem_fail_after(nth);
-            weft_auto(result_done) struct result r = run(args);
+            weft_auto(ctl_result_done) struct ctl_result r = run(args);
             (void)weft_mem_fail_after(0);
             done = r.status == 0;
             CHECK(done || (r.status == 1 && r.out[0] == '\0'));
