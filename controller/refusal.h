@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A change that is wanted and held back until somebody accepts it: what `weftctl accept` lists and
+ * what the status shows. Values only. */
+#ifndef WEFT_CONTROLLER_REFUSAL_H
+#define WEFT_CONTROLLER_REFUSAL_H
+
+#include <stddef.h>
+
+enum weft_refusal_kind {
+    WEFT_REFUSAL_BRAKE,   /* too many Nodes of a source would move, or lose their place */
+    WEFT_REFUSAL_TIERS,   /* which tierName stands for which tier would change */
+    WEFT_REFUSAL_FOREIGN, /* another owner's HyperNodes use a tierName for another tier */
+    WEFT_REFUSAL_MOVE,    /* Nodes with pods of a running gang; goes on by itself after moveDelay */
+    WEFT_REFUSAL_KIND_COUNT
+};
+
+/* hash and target are 16 hexadecimal digits. A source can be held once, the rest of a cluster a few
+ * times: there are never more than WEFT_REFUSALS_MAX. */
+enum { WEFT_REFUSAL_HASH_MAX = 17, WEFT_REFUSAL_TEXT_MAX = 512, WEFT_REFUSALS_MAX = 68 };
+
+struct weft_refusal {
+    enum weft_refusal_kind kind;
+    char hash[WEFT_REFUSAL_HASH_MAX];   /* names this very change: from where to where */
+    char target[WEFT_REFUSAL_HASH_MAX]; /* names where it leads: a change that was accepted and cut
+                                           short by a crash is known again by it */
+    char text[WEFT_REFUSAL_TEXT_MAX];   /* one sentence for people */
+};
+
+struct weft_refusals {
+    struct weft_refusal items[WEFT_REFUSALS_MAX];
+    size_t count;
+};
+
+/* "brake", "tiers", "foreign-tier", "move"; static. */
+const char *weft_refusal_kind_name(enum weft_refusal_kind kind);
+
+#endif
