@@ -92,6 +92,7 @@ static int start_client(struct weft_controller *c, struct weft_error *err)
     }
     const struct weft_events_options events = {
         .post = weft_kube_event_post,
+        .cancel = weft_kube_call_cancel,
         .client = weft_controller_reads_only(c) ? NULL : c->client,
         .instance = c->identity,
     };

@@ -5,20 +5,54 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "pkg/base/clock.h"
+#include "pkg/base/log.h"
 #include "pkg/base/map.h"
+#include "pkg/kube/client.h"
 #include "pkg/kube/event.h"
 #include "pkg/loop/loop.h"
 
-enum { MAGIC = 0x77657674, RECENT_MAX = 10000, KEY_MAX = 512 };
+enum {
+    MAGIC = 0x77657674,
+    RECENT_MAX = 10000,
+    KEY_MAX = 512,
+    UNDER_WAY_MAX = 4,
+    TRIES_MAX = 3, /* POST, 409, PATCH, 404, POST: then somebody deletes it under our hands */
+    BURST = 5      /* Events in a row for one object and reason; then one a REFILL_S */
+};
 
-#define REPEAT_NS (3600 * WEFT_NS_PER_S)
+#define REFILL_S INT64_C(60)
+/* The server forgets an Event an hour after its last change (kube-apiserver --event-ttl). */
+#define REFRESH_S INT64_C(1800)
+/* Somewhat more than a tenth of a second, so that no second holds more than ten. */
+#define PACE_NS (WEFT_NS_PER_S / WEFT_EVENTS_PER_SECOND + 10 * WEFT_NS_PER_MS)
+
+/* One object and reason. */
+struct record {
+    uint64_t id;       /* of the Event said last */
+    int64_t said_at;   /* monotonic seconds */
+    int64_t refill_at; /* monotonic seconds: of which tokens are */
+    uint32_t count;    /* how often it was reported */
+    unsigned tokens;
+    bool said; /* it stands on the server, as far as is known */
+    bool over; /* and the condition has ended since */
+};
 
 struct queued {
     char *api_version, *kind, *ns, *name, *uid;
     char *reason, *action, *note;
     bool warning;
+    uint32_t count; /* as in struct weft_kube_event */
+    unsigned tries;
+};
+
+struct slot {
+    struct weft_events *events;
+    struct weft_kube_call *call;
+    struct queued q;
+    bool busy;
 };
 
 struct weft_events {
@@ -29,8 +63,13 @@ struct weft_events {
     struct queued queue[WEFT_EVENTS_QUEUE_MAX];
     size_t head;
     size_t count;
+    struct slot slots[UNDER_WAY_MAX];
     bool held;
-    struct weft_map *recent; /* "kind/name/reason" → seconds of the monotonic clock */
+    bool failing;            /* the last answer was an error, and that was logged */
+    struct weft_map *recent; /* "reason/kind/name" → record */
+    struct record *records;
+    size_t record_count;
+    struct weft_events_stats stats;
 };
 
 static void queued_done(struct queued *q)
@@ -57,7 +96,8 @@ int weft_events_new(struct weft_loop *loop, const struct weft_events_options *op
     events->options = *options;
     events->instance = weft_strdup(options->instance);
     events->recent = weft_map_new(RECENT_MAX);
-    if (events->instance == NULL || events->recent == NULL) {
+    events->records = weft_calloc(RECENT_MAX, sizeof(*events->records));
+    if (events->instance == NULL || events->recent == NULL || events->records == NULL) {
         return weft_err_nomem(err);
     }
     const int rc = weft_timer_new(loop, on_tick, events, &events->timer, err);
@@ -76,117 +116,103 @@ void weft_events_free(struct weft_events *events)
     for (size_t i = 0; i < events->count; i++) {
         queued_done(&events->queue[(events->head + i) % WEFT_EVENTS_QUEUE_MAX]);
     }
+    for (size_t i = 0; i < UNDER_WAY_MAX; i++) {
+        if (events->slots[i].busy) {
+            events->options.cancel(events->slots[i].call);
+            queued_done(&events->slots[i].q);
+        }
+    }
     weft_timer_free(events->timer);
     weft_map_free(events->recent);
+    weft_free(events->records);
     weft_free(events->instance);
     events->magic = 0;
     weft_free(events);
 }
 
-static int64_t now(const struct weft_events *events)
-{
-    const struct weft_clock *clock = events->options.clock;
-    return weft_clock_monotonic(clock != NULL ? clock : weft_clock_system());
-}
-
-static void key_of(char key[KEY_MAX], const char *kind, const char *name, const char *reason)
-{
-    (void)snprintf(key, KEY_MAX, "%s/%s/%s", reason, kind, name);
-}
-
-/* Was the key said lately? If not, it now was. A full memory starts over: better to repeat than to
- * fall silent. */
-static bool said(struct weft_events *events, const char *key)
-{
-    size_t at = 0;
-    const int64_t seconds = now(events) / WEFT_NS_PER_S;
-    if (weft_map_get(events->recent, key, &at) &&
-        seconds - (int64_t)at < REPEAT_NS / WEFT_NS_PER_S) {
-        return true;
-    }
-    if (weft_map_put(events->recent, key, (size_t)seconds) == -EFBIG) {
-        struct weft_map *fresh = weft_map_new(RECENT_MAX);
-        if (fresh != NULL) {
-            weft_map_free(events->recent);
-            events->recent = fresh;
-            (void)!weft_map_put(fresh, key, (size_t)seconds);
-        }
-    }
-    return false;
-}
-
-static bool fill(struct queued *q, const struct weft_event_object *object, const char *reason,
-                 const char *action, const char *note)
-{
-    *q = (struct queued){
-        .api_version = weft_strdup(object->api_version),
-        .kind = weft_strdup(object->kind),
-        .ns = weft_strdup(object->ns),
-        .name = weft_strdup(object->name),
-        .uid = weft_strdup(object->uid),
-        .reason = weft_strdup(reason),
-        .action = weft_strdup(action),
-        .note = weft_strdup(note),
-    };
-    return q->api_version != NULL && q->kind != NULL && q->ns != NULL && q->name != NULL &&
-           q->uid != NULL && q->reason != NULL && q->action != NULL && q->note != NULL;
-}
-
-bool weft_events_add(struct weft_events *events, const struct weft_event_object *object,
-                     bool warning, const char *reason, const char *action, const char *note)
+const struct weft_events_stats *weft_events_stats(const struct weft_events *events)
 {
     WEFT_CHECK(events, MAGIC);
-    char key[KEY_MAX];
-    key_of(key, object->kind, object->name, reason);
-    if (said(events, key)) {
+    return &events->stats;
+}
+
+static int64_t now_s(const struct weft_events *events)
+{
+    const struct weft_clock *clock = events->options.clock;
+    return weft_clock_monotonic(clock != NULL ? clock : weft_clock_system()) / WEFT_NS_PER_S;
+}
+
+/* ---- what was said ---- */
+
+static struct record *find(const struct weft_events *events, const char *kind, const char *name,
+                           const char *reason, char key[KEY_MAX])
+{
+    size_t at = 0;
+    (void)snprintf(key, KEY_MAX, "%s/%s/%s", reason, kind, name);
+    return weft_map_get(events->recent, key, &at) ? &events->records[at] : NULL;
+}
+
+/* A full memory starts over: better to repeat than to fall silent. NULL without memory. */
+static struct record *remember(struct weft_events *events, const char *key)
+{
+    if (events->record_count == RECENT_MAX) {
+        struct weft_map *fresh = weft_map_new(RECENT_MAX);
+        if (fresh == NULL) {
+            return NULL;
+        }
+        weft_map_free(events->recent);
+        events->recent = fresh;
+        events->record_count = 0;
+    }
+    if (weft_map_put(events->recent, key, events->record_count) < 0) {
+        return NULL;
+    }
+    struct record *r = &events->records[events->record_count++];
+    *r = (struct record){.tokens = BURST, .refill_at = now_s(events)};
+    return r;
+}
+
+static bool take_token(struct record *r, int64_t now)
+{
+    const int64_t more = (now - r->refill_at) / REFILL_S;
+    if (more >= BURST - (int64_t)r->tokens) {
+        r->tokens = BURST;
+        r->refill_at = now;
+    } else {
+        r->tokens += (unsigned)more;
+        r->refill_at += more * REFILL_S;
+    }
+    if (r->tokens == 0) {
         return false;
     }
-    if (events->count == WEFT_EVENTS_QUEUE_MAX) {
-        return true;
-    }
-    struct queued *q = &events->queue[(events->head + events->count) % WEFT_EVENTS_QUEUE_MAX];
-    if (!fill(q, object, reason, action, note)) {
-        queued_done(q);
-        return true;
-    }
-    q->warning = warning;
-    events->count++;
-    start_ticking(events);
+    r->tokens--;
     return true;
+}
+
+static void forget(struct weft_events *events, const struct queued *q)
+{
+    char key[KEY_MAX];
+    struct record *r = find(events, q->kind, q->name, q->reason, key);
+    if (r != NULL) {
+        r->said = false;
+    }
 }
 
 void weft_events_clear(struct weft_events *events, const char *kind, const char *name,
                        const char *reason)
 {
     char key[KEY_MAX];
-    key_of(key, kind, name, reason);
-    (void)weft_map_remove(events->recent, key);
-}
-
-static void start_ticking(struct weft_events *events)
-{
-    if (!events->held && events->count > 0 && !weft_timer_active(events->timer)) {
-        weft_timer_start(events->timer, 0, WEFT_NS_PER_S / WEFT_EVENTS_PER_SECOND);
+    struct record *r = find(events, kind, name, reason, key);
+    if (r != NULL) {
+        r->over = true;
     }
 }
 
-void weft_events_hold(struct weft_events *events, bool hold)
-{
-    WEFT_CHECK(events, MAGIC);
-    events->held = hold;
-    start_ticking(events);
-}
+/* ---- what is to be said ---- */
 
-static void on_tick(void *data)
+static struct weft_kube_event event_of(const struct weft_events *events, const struct queued *q)
 {
-    struct weft_events *events = data;
-    WEFT_CHECK(events, MAGIC);
-    if (events->count == 0 || events->held) {
-        weft_timer_stop(events->timer);
-        return;
-    }
-    struct queued *q = &events->queue[events->head];
-    const struct weft_kube_event event = {
+    return (struct weft_kube_event){
         .api_version = q->api_version,
         .kind = q->kind,
         .ns = q->ns,
@@ -198,12 +224,208 @@ static void on_tick(void *data)
         .note = q->note,
         .controller = "weft.dev/controller",
         .instance = events->instance,
+        .count = q->count,
     };
-    /* best effort: what did not arrive is said again when it is reported the next time */
-    if (events->options.client != NULL) {
-        (void)!events->options.post(events->options.client, &event, NULL);
+}
+
+static bool copy(const struct weft_kube_event *event, struct queued *q)
+{
+    *q = (struct queued){
+        .api_version = weft_strdup(event->api_version),
+        .kind = weft_strdup(event->kind),
+        .ns = weft_strdup(event->ns),
+        .name = weft_strdup(event->name),
+        .uid = weft_strdup(event->uid),
+        .reason = weft_strdup(event->reason),
+        .action = weft_strdup(event->action),
+        .note = weft_strdup(event->note),
+        .warning = event->warning,
+        .count = event->count,
+    };
+    return q->api_version != NULL && q->kind != NULL && q->ns != NULL && q->name != NULL &&
+           q->uid != NULL && q->reason != NULL && q->action != NULL && q->note != NULL;
+}
+
+/* Takes q's content over, also on failure. */
+static bool push(struct weft_events *events, struct queued *q)
+{
+    if (events->count == WEFT_EVENTS_QUEUE_MAX) {
+        events->stats.overflow++;
+        forget(events, q);
+        queued_done(q);
+        return false;
     }
-    queued_done(q);
+    events->queue[(events->head + events->count) % WEFT_EVENTS_QUEUE_MAX] = *q;
+    events->count++;
+    start_ticking(events);
+    return true;
+}
+
+static bool enqueue(struct weft_events *events, const struct weft_kube_event *event)
+{
+    struct queued q;
+    if (!copy(event, &q)) {
+        events->stats.overflow++;
+        queued_done(&q);
+        return false;
+    }
+    return push(events, &q);
+}
+
+/* The same as last time: its count goes on the server now and then. */
+static void repeat(struct weft_events *events, struct record *r, struct weft_kube_event *event)
+{
+    const int64_t now = now_s(events);
+    if (now - r->said_at < REFRESH_S) {
+        events->stats.repeats++;
+        return;
+    }
+    r->said_at = now;
+    event->count = r->count;
+    (void)enqueue(events, event);
+}
+
+bool weft_events_add(struct weft_events *events, const struct weft_event_object *object,
+                     bool warning, const char *reason, const char *action, const char *note)
+{
+    WEFT_CHECK(events, MAGIC);
+    char key[KEY_MAX];
+    struct weft_kube_event event = {.api_version = object->api_version,
+                                    .kind = object->kind,
+                                    .ns = object->ns,
+                                    .name = object->name,
+                                    .uid = object->uid,
+                                    .warning = warning,
+                                    .reason = reason,
+                                    .action = action,
+                                    .note = note,
+                                    .controller = "weft.dev/controller"};
+    const uint64_t id = weft_kube_event_id(&event);
+    struct record *r = find(events, object->kind, object->name, reason, key);
+    r = r != NULL ? r : remember(events, key);
+    if (r == NULL) {
+        events->stats.overflow++;
+        return true;
+    }
+    const bool same = r->said && r->id == id;
+    r->count = same && r->count < UINT32_MAX ? r->count + 1 : r->count;
+    if (same && !r->over) {
+        repeat(events, r, &event);
+        return false;
+    }
+    if (!take_token(r, now_s(events))) {
+        events->stats.too_many++;
+        return false;
+    }
+    r->count = same ? r->count : 1;
+    event.count = same ? r->count : 0;
+    r->id = id;
+    r->said_at = now_s(events);
+    r->over = false;
+    r->said = enqueue(events, &event);
+    return true;
+}
+
+/* ---- saying it ---- */
+
+static void start_ticking(struct weft_events *events)
+{
+    if (!events->held && events->count > 0 && !weft_timer_active(events->timer)) {
+        weft_timer_start(events->timer, 0, PACE_NS);
+    }
+}
+
+void weft_events_hold(struct weft_events *events, bool hold)
+{
+    WEFT_CHECK(events, MAGIC);
+    events->held = hold;
+    start_ticking(events);
+}
+
+static void log_failure(struct weft_events *events, const struct weft_error *error)
+{
+    if (error->code != 0 && !events->failing) {
+        weft_log(WEFT_LOG_WARN, "events are not taken", WEFT_KV_S("error", error->message));
+    }
+    events->failing = error->code != 0;
+}
+
+/* The Event is there already, from before a restart: its count goes up. Or the server has forgotten
+ * it: it is posted again. */
+static bool other_way(const struct weft_kube_result *result, struct queued *q)
+{
+    const bool there = result->error.code == -EEXIST && q->count == 0;
+    const bool gone = result->error.code == -ENOENT && q->count > 0;
+    if ((!there && !gone) || q->tries >= TRIES_MAX) {
+        return false;
+    }
+    q->count = there ? 2 : 0;
+    return true;
+}
+
+static void on_answer(void *data, const struct weft_kube_result *result)
+{
+    struct slot *slot = data;
+    struct weft_events *events = slot->events;
+    WEFT_CHECK(events, MAGIC);
+    struct queued q = slot->q;
+    slot->busy = false;
+    slot->q = (struct queued){0};
+    if (other_way(result, &q)) {
+        (void)push(events, &q);
+        return;
+    }
+    log_failure(events, &result->error);
+    if (result->error.code == 0) {
+        events->stats.sent++;
+    } else {
+        events->stats.failed++;
+        forget(events, &q);
+    }
+    queued_done(&q);
+}
+
+static struct slot *free_slot(struct weft_events *events)
+{
+    for (size_t i = 0; i < UNDER_WAY_MAX; i++) {
+        if (!events->slots[i].busy) {
+            return &events->slots[i];
+        }
+    }
+    return NULL;
+}
+
+static void send(struct weft_events *events, struct slot *slot)
+{
+    struct queued *q = &events->queue[events->head];
+    *slot = (struct slot){.events = events, .q = *q, .busy = true};
+    *q = (struct queued){0};
     events->head = (events->head + 1) % WEFT_EVENTS_QUEUE_MAX;
     events->count--;
+    slot->q.tries++;
+    struct weft_kube_event event = event_of(events, &slot->q);
+    event.on_done = on_answer;
+    event.data = slot;
+    struct weft_error err = {0};
+    if (events->options.client == NULL) {
+        slot->busy = false;
+        queued_done(&slot->q);
+    } else if (events->options.post(events->options.client, &event, &slot->call, &err) < 0) {
+        const struct weft_kube_result result = {.reason = "", .error = err};
+        on_answer(slot, &result);
+    }
+}
+
+static void on_tick(void *data)
+{
+    struct weft_events *events = data;
+    WEFT_CHECK(events, MAGIC);
+    if (events->count == 0 || events->held) {
+        weft_timer_stop(events->timer);
+        return;
+    }
+    struct slot *slot = free_slot(events);
+    if (slot != NULL) {
+        send(events, slot);
+    }
 }

@@ -244,7 +244,7 @@ static int post_event(struct tool *tool, char **argv)
         .on_done = on_done,
         .data = tool,
     };
-    if (weft_kube_event_post(tool->client, &event, &err) < 0) {
+    if (weft_kube_event_post(tool->client, &event, NULL, &err) < 0) {
         (void)fprintf(stderr, "%s\n", err.message);
         return 1;
     }

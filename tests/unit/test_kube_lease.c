@@ -416,9 +416,11 @@ static void test_event(void)
     static const struct fake_step steps[] = {
         {"POST /apis/events.k8s.io/v1/namespaces/default/events?fieldManager=weft-test&timeout=",
          {.status = 201, .body = "{}"}},
+        {"PATCH /apis/events.k8s.io/v1/namespaces/default/events/node-1.",
+         {.status = 200, .body = "{}"}},
     };
     struct fake_script script;
-    fake_script_init(&script, steps, 1);
+    fake_script_init(&script, steps, 2);
     struct fake_rig rig;
     fake_rig_open(&rig, fake_script_answer, &script);
     char note[1100];
@@ -426,20 +428,20 @@ static void test_event(void)
     memcpy(note + 1023, "\xc3\xa4", 2); /* a character across the cut */
     note[sizeof(note) - 1] = '\0';
     bool done = false;
-    const struct weft_kube_event event = {.api_version = "v1",
-                                          .kind = "Node",
-                                          .ns = "",
-                                          .name = "node-1",
-                                          .uid = "u-1",
-                                          .warning = true,
-                                          .reason = "CableOdd",
-                                          .action = "Discover",
-                                          .note = note,
-                                          .controller = "weft.dev/controller",
-                                          .instance = "pod-1",
-                                          .on_done = on_posted,
-                                          .data = &done};
-    CHECK_INT(weft_kube_event_post(rig.client, &event, NULL), 0);
+    struct weft_kube_event event = {.api_version = "v1",
+                                    .kind = "Node",
+                                    .ns = "",
+                                    .name = "node-1",
+                                    .uid = "u-1",
+                                    .warning = true,
+                                    .reason = "CableOdd",
+                                    .action = "Discover",
+                                    .note = note,
+                                    .controller = "weft.dev/controller",
+                                    .instance = "pod-1",
+                                    .on_done = on_posted,
+                                    .data = &done};
+    CHECK_INT(weft_kube_event_post(rig.client, &event, NULL, NULL), 0);
     CHECK(weft_loop_run_until(rig.loop, &done, LONG_ENOUGH));
     CHECK_INT(fake_script_unexpected(&script), 0);
     struct fake_seen seen;
@@ -455,6 +457,17 @@ static void test_event(void)
     CHECK(weft_json_get(regarding, "namespace") == NULL);
     const char *name = weft_json_string(weft_json_get(weft_json_get(doc, "metadata"), "name"));
     CHECK_CONTAINS(name, "node-1.");
+
+    /* said again, by whichever process: its name is the same, and only the series is written */
+    done = false;
+    event.count = 7;
+    event.instance = "pod-2";
+    CHECK_INT(weft_kube_event_post(rig.client, &event, NULL, NULL), 0);
+    CHECK(weft_loop_run_until(rig.loop, &done, LONG_ENOUGH));
+    CHECK_INT(fake_script_unexpected(&script), 0);
+    (void)fake_script_seen(&script, &seen);
+    CHECK_CONTAINS(seen.body, "{\"series\":{\"count\":7,\"lastObservedTime\":\"20");
+    CHECK_CONTAINS(weft_buf_text(&script.log), name);
     fake_rig_close(&rig);
     fake_script_done(&script);
 }
