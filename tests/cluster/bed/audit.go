@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"testing"
 	"time"
@@ -71,14 +72,33 @@ type Mark int64
 // Mark is the end of the log now.
 func (a *Audit) Mark(t testing.TB) Mark {
 	t.Helper()
-	text := a.read(t)
+	text := a.read(t, 0)
 	return Mark(bytes.LastIndexByte(text, '\n') + 1)
 }
 
-func (a *Audit) read(t testing.TB) []byte {
+// read is the log from a place on.
+func (a *Audit) read(t testing.TB, mark Mark) []byte {
 	t.Helper()
-	text, err := os.ReadFile(a.path)
-	if err != nil && !os.IsNotExist(err) {
+	file, err := os.Open(a.path)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	end, err := file.Seek(0, io.SeekEnd)
+	if err == nil && end < int64(mark) {
+		t.Fatalf("%s has become shorter", a.path)
+	}
+	if err == nil {
+		_, err = file.Seek(int64(mark), io.SeekStart)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(file)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return text
@@ -87,11 +107,7 @@ func (a *Audit) read(t testing.TB) []byte {
 // Since is every finished write after mark that keep accepts, in the order of the server's answers.
 func (a *Audit) Since(t testing.TB, mark Mark, keep func(Event) bool) []Event {
 	t.Helper()
-	text := a.read(t)
-	if len(text) < int(mark) {
-		t.Fatalf("%s has become shorter", a.path)
-	}
-	text = text[mark:]
+	text := a.read(t, mark)
 	var events []Event
 	for {
 		end := bytes.IndexByte(text, '\n')
