@@ -113,6 +113,22 @@ int weft_health_set_enabled(struct weft_health_settings *settings, const char *t
     return rc;
 }
 
+void weft_health_settings_finish(struct weft_health_settings *settings, int64_t rescan_ns)
+{
+    if (settings->suspect_ns == 0) {
+        settings->suspect_ns = rescan_ns / 3;
+    }
+    if (settings->recover_ns == 0) {
+        settings->recover_ns = rescan_ns;
+    }
+    if (settings->flap_recover_ns < settings->recover_ns) {
+        settings->flap_recover_ns = settings->recover_ns;
+    }
+    if (settings->flap_count > WEFT_HEALTH_FALLS_MAX) {
+        settings->flap_count = WEFT_HEALTH_FALLS_MAX;
+    }
+}
+
 bool weft_health_counts(const struct weft_health_settings *settings, uint64_t code)
 {
     if (code == 0) {
