@@ -280,13 +280,27 @@ static bool pcie_equal(const struct weft_pcie *a, const struct weft_pcie *b)
            a->max_generation == b->max_generation && a->max_width == b->max_width;
 }
 
+const char *weft_device_state_name(const struct weft_device *device)
+{
+    switch (device->state) {
+    case WEFT_DEVICE_SUSPECT:
+        return "suspect";
+    case WEFT_DEVICE_RECOVERING:
+        return "recovering";
+    case WEFT_DEVICE_PLAIN:
+    case WEFT_DEVICE_STATE_COUNT:
+        break;
+    }
+    return device->healthy ? "healthy" : "unhealthy";
+}
+
 static bool state_equal(const struct weft_device *a, const struct weft_device *b)
 {
-    return a->healthy == b->healthy && strcmp(a->health_reason, b->health_reason) == 0 &&
-           strcmp(a->profile, b->profile) == 0 && strcmp(a->capability, b->capability) == 0 &&
-           strcmp(a->clique, b->clique) == 0 && a->memory_mib == b->memory_mib &&
-           a->links_up == b->links_up && a->links_total == b->links_total &&
-           pcie_equal(&a->pcie, &b->pcie);
+    return a->healthy == b->healthy && a->state == b->state &&
+           strcmp(a->health_reason, b->health_reason) == 0 && strcmp(a->profile, b->profile) == 0 &&
+           strcmp(a->capability, b->capability) == 0 && strcmp(a->clique, b->clique) == 0 &&
+           a->memory_mib == b->memory_mib && a->links_up == b->links_up &&
+           a->links_total == b->links_total && pcie_equal(&a->pcie, &b->pcie);
 }
 
 static bool device_equal(const struct weft_device *a, const struct weft_device *b)

@@ -52,6 +52,14 @@ struct weft_pcie {
     uint8_t max_generation, max_width;
 };
 
+/* Between healthy and unhealthy (docs/device-plugin.md, "Health"). */
+enum weft_device_state {
+    WEFT_DEVICE_PLAIN,      /* as .healthy says */
+    WEFT_DEVICE_SUSPECT,    /* healthy, but for the doubt in .health_reason */
+    WEFT_DEVICE_RECOVERING, /* not healthy, and found in order since a while */
+    WEFT_DEVICE_STATE_COUNT
+};
+
 struct weft_device {
     char id[WEFT_DEVICE_ID_MAX]; /* what the kubelet sees: NVIDIA's UUID, or "GPU3" of a matrix */
     char model[64];              /* "" if unknown */
@@ -65,6 +73,7 @@ struct weft_device {
     int parent;     /* the vendor's index of the parent GPU for partitions, -1 for whole devices */
     int partition; /* partition index inside its parent, 0 for whole devices */
     bool healthy;
+    enum weft_device_state state;
     char health_reason[96]; /* why not, one sentence; "" if healthy or not said */
     char profile[32];       /* of a partition: "1g.10gb", "CPX"; "" for whole devices */
     char capability[16];    /* compute capability or instruction set: "9.0", "gfx942"; "" unknown */
@@ -167,6 +176,9 @@ int weft_machine_add_node(struct weft_device *device, const char *path)
     __attribute__((warn_unused_result));
 int weft_machine_add_common_node(struct weft_machine *machine, const char *path)
     __attribute__((warn_unused_result));
+
+/* "healthy", "suspect", "unhealthy", "recovering". */
+const char *weft_device_state_name(const struct weft_device *device);
 
 /* "SYS" and so on; SOC, the older word for SYS, is read too. */
 const char *weft_distance_name(enum weft_distance distance);

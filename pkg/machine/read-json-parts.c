@@ -151,11 +151,33 @@ static int read_links(const struct weft_json *object, struct weft_device *d, str
     return 0;
 }
 
+/* "suspect" of a healthy device, "recovering" of one that is not; the other two say nothing new. */
+static int read_doubt(const struct weft_json *object, struct weft_device *d, struct weft_error *err)
+{
+    const char *state = NULL;
+    const int rc = weft_json_get_string(object, "state", &state, err);
+    if (rc <= 0) {
+        return rc;
+    }
+    d->state = strcmp(state, "suspect") == 0      ? WEFT_DEVICE_SUSPECT
+               : strcmp(state, "recovering") == 0 ? WEFT_DEVICE_RECOVERING
+                                                  : WEFT_DEVICE_PLAIN;
+    const bool healthy = d->state == WEFT_DEVICE_SUSPECT || strcmp(state, "healthy") == 0;
+    if (strcmp(state, weft_device_state_name(d)) != 0 || healthy != d->healthy) {
+        return weft_json_error(weft_json_get(object, "state"), err,
+                               "is no state of %s device: %s are allowed",
+                               d->healthy ? "a healthy" : "an unhealthy",
+                               d->healthy ? "healthy and suspect" : "unhealthy and recovering");
+    }
+    return 0;
+}
+
 /* What vendors tell beside the wiring. */
 static int read_state(const struct weft_json *object, struct weft_device *d, struct weft_error *err)
 {
     const bool bad =
         weft_json_get_bool(object, "healthy", &d->healthy, err) < 0 ||
+        read_doubt(object, d, err) < 0 ||
         weft_read_json_text(object, "health_reason", d->health_reason, sizeof(d->health_reason),
                             err) < 0 ||
         weft_read_json_text(object, "profile", d->profile, sizeof(d->profile), err) < 0 ||
@@ -169,11 +191,11 @@ static int read_state(const struct weft_json *object, struct weft_device *d, str
 int weft_read_json_device(const struct weft_json *object, struct weft_device *d,
                           struct weft_error *err)
 {
-    static const char *const keys[] = {"id",        "index",       "model",  "bdf",
-                                       "numa",      "numa_node",   "socket", "parent",
-                                       "partition", "healthy",     "nodes",  "health_reason",
-                                       "profile",   "capability",  "clique", "memory_mib",
-                                       "links_up",  "links_total", "pcie",   NULL};
+    static const char *const keys[] = {
+        "id",      "index",      "model",     "bdf",        "numa",     "numa_node",
+        "socket",  "parent",     "partition", "healthy",    "nodes",    "health_reason",
+        "profile", "capability", "clique",    "memory_mib", "links_up", "links_total",
+        "pcie",    "state",      NULL};
     int rc = weft_json_only(object, keys, err);
     if (rc < 0) {
         return rc;

@@ -60,6 +60,7 @@ static void put_pcie(struct weft_json_writer *w, const struct weft_pcie *p)
 static void put_state(struct weft_json_writer *w, const struct weft_device *d)
 {
     weft_json_kv_bool(w, "healthy", d->healthy);
+    put_text(w, "state", d->state != WEFT_DEVICE_PLAIN ? weft_device_state_name(d) : "");
     put_text(w, "health_reason", d->health_reason);
     put_text(w, "profile", d->profile);
     put_text(w, "capability", d->capability);

@@ -121,6 +121,7 @@ static void reads_every_field(void)
     CHECK(m->partial);
     const struct weft_device *d = &m->devices[0];
     CHECK(!d->healthy);
+    CHECK_INT(d->state, WEFT_DEVICE_RECOVERING);
     CHECK_STR(d->health_reason, "XID 79: the GPU has fallen off the bus");
     CHECK_STR(d->capability, "10.0");
     CHECK_STR(d->clique, m->clique);
@@ -159,6 +160,7 @@ static void every_field_counts(void)
         {"\"12.8\"", "\"12.9\""},
         {"90.7\",\n  \"partial", "90.8\",\n  \"partial"},
         {"\"partial\": true", "\"partial\": false"},
+        {"\"recovering\"", "\"unhealthy\""},
         {"XID 79", "XID 74"},
         {"\"10.0\"", "\"9.0\""},
         {"90.7\", \"memory", "90.8\", \"memory"},
@@ -195,6 +197,42 @@ static void every_field_counts(void)
         CHECK(differs);
         if (!differs) {
             (void)fprintf(stderr, "makes no difference: %s\n", changes[i][1]);
+        }
+    }
+}
+
+/* A state and "healthy" that contradict each other are no state. */
+static void states_agree_with_health(void)
+{
+    static const struct {
+        const char *healthy, *state;
+        int expected; /* enum weft_device_state, -1: refused */
+    } rows[] = {
+        {"true", "healthy", WEFT_DEVICE_PLAIN},
+        {"true", "suspect", WEFT_DEVICE_SUSPECT},
+        {"true", "unhealthy", -1},
+        {"true", "recovering", -1},
+        {"false", "unhealthy", WEFT_DEVICE_PLAIN},
+        {"false", "recovering", WEFT_DEVICE_RECOVERING},
+        {"false", "suspect", -1},
+        {"false", "healthy", -1},
+        {"true", "tired", -1},
+    };
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(rows); i++) {
+        struct weft_error err;
+        weft_autofree char *text =
+            weft_asprintf("{\"weft_machine\":1,\"devices\":[{\"id\":\"a\",\"healthy\":%s,"
+                          "\"state\":\"%s\"}]}",
+                          rows[i].healthy, rows[i].state);
+        weft_auto(weft_machine_free) struct weft_machine *m = parse(text, &err);
+        if (rows[i].expected < 0) {
+            CHECK(m == NULL);
+            CHECK_CONTAINS(err.message, "is no state of");
+        } else if (m != NULL) {
+            CHECK_INT(m->devices[0].state, rows[i].expected);
+            CHECK_STR(weft_device_state_name(&m->devices[0]), rows[i].state);
+        } else {
+            CHECK_STR(err.message, "");
         }
     }
 }
@@ -417,6 +455,7 @@ static void failing_allocations(void)
 WEFT_SUITE(machine, {"reads the HGX machine", reads_the_hgx_machine},
            {"finds by id and index", finds_by_id_and_index},
            {"reads every field", reads_every_field}, {"every field counts", every_field_counts},
+           {"states agree with health", states_agree_with_health},
            {"writes what it reads", writes_what_it_reads},
            {"fills in what is unknown", fills_in_what_is_unknown},
            {"joins two readings of a pair", joins_two_readings_of_a_pair},
