@@ -82,7 +82,7 @@ func TestControllerKilled(t *testing.T) {
 	t.Parallel()
 	f := newCluster(t, 8) // one node a leaf
 	proxy := bed.NewProxy(t, f.cp)
-	c := proxy.StartController(t, freeConfig+"paused: true\n")
+	c := proxy.StartController(t, f.cp, freeConfig+"paused: true\n")
 	c.Crash(t)
 	bed.Write(t, c.Config, freeConfig)
 	user := bed.HyperNodeWrites(bed.ControllerUser)
@@ -158,7 +158,7 @@ func TestControllerFaults(t *testing.T) {
 		}
 		return bed.Fault{}
 	})
-	c := proxy.StartController(t, freeConfig)
+	c := proxy.StartController(t, f.cp, freeConfig)
 	f.wait(t, 30*time.Second)
 	for round := range 5 {
 		mu.Lock()

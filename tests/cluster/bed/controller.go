@@ -42,8 +42,8 @@ func (cp *ControlPlane) ControllerToken(t testing.TB) string {
 type Controller struct {
 	*Process
 	Dir     string
-	Config  string // path
-	cp      *ControlPlane
+	Config  string       // path
+	free    func() error // of its Lease
 	command Command
 }
 
@@ -60,12 +60,25 @@ func StartController(t testing.TB, cp *ControlPlane, config string, args ...stri
 // StartControllerAs is the same with a kubeconfig.
 func StartControllerAs(t testing.TB, cp *ControlPlane, dir, kubeconfig, config string, args ...string) *Controller {
 	t.Helper()
-	c := &Controller{Dir: dir, Config: filepath.Join(dir, "config.yaml"), cp: cp}
+	c := newController(t, dir, kubeconfig, config, args...)
+	c.free = func() error {
+		err := cp.Client.CoordinationV1().Leases(Namespace).Delete(Context(t), "weft-controller", metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			err = nil
+		}
+		return err
+	}
+	c.Process = ownProgram(t, c.command)
+	return c
+}
+
+func newController(t testing.TB, dir, kubeconfig, config string, args ...string) *Controller {
+	t.Helper()
+	c := &Controller{Dir: dir, Config: filepath.Join(dir, "config.yaml")}
 	Write(t, c.Config, config)
 	c.command = Command{Name: "weft-controller", Log: filepath.Join(dir, "controller.log"),
 		Argv: append([]string{Program(t, "weft-controller"), "--config", c.Config, "--kubeconfig", kubeconfig}, args...),
 		Env:  []string{"POD_NAME=weft-controller-test", "POD_NAMESPACE=" + Namespace}}
-	c.Process = ownProgram(t, c.command)
 	return c
 }
 
@@ -73,8 +86,13 @@ func StartControllerAs(t testing.TB, cp *ControlPlane, dir, kubeconfig, config s
 func (c *Controller) Crash(t testing.TB) {
 	t.Helper()
 	c.Process.Kill()
-	err := c.cp.Client.CoordinationV1().Leases(Namespace).Delete(Context(t), "weft-controller", metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
+	c.Free(t)
+}
+
+// Free frees the Lease, whoever holds it.
+func (c *Controller) Free(t testing.TB) {
+	t.Helper()
+	if err := c.free(); err != nil {
 		t.Fatal(err)
 	}
 }
