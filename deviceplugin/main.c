@@ -9,6 +9,7 @@
 
 #include "deviceplugin/options.h"
 #include "deviceplugin/plugin.h"
+#include "pkg/base/buf.h"
 #include "pkg/base/log.h"
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -16,32 +17,60 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 static const char usage[] =
     "weft-device-plugin advertises a machine's accelerators to the kubelet and hands out sets of\n"
     "them that are well connected.\n"
-    "\n"
-    "  --machine FILE             a recorded machine instead of asking the driver: weft JSON\n"
-    "                             (hack/record-machine), or what weftctl machine reads; with a\n"
-    "                             bare matrix pods get no GPU\n"
-    "  --vendor V                 ask only this vendor's driver (nvidia, amd, ...)\n"
-    "  --host-root DIR            where the host's /dev, /proc and /sys are seen (/)\n"
-    "  --driver-root DIR          where the driver's libraries are, if in a container of its own\n"
-    "  --ignored-errors LIST      XIDs that are no fault of a GPU (13,31,43,45,68,109)\n"
-    "  --driver-timeout D         how long a call into the driver may take (10s)\n"
-    "  --rescan D                 how often to look again for what events do not tell (30s)\n"
-    "  --resource NAME            what to advertise (by vendor: nvidia.com/gpu, amd.com/gpu...)\n"
-    "  --plugin-dir DIR           the kubelet's folder (/var/lib/kubelet/device-plugins)\n"
-    "  --allocation-policy P      performance (default) or packed\n"
-    "  --partitions S             none, single or mixed, as NVIDIA's --mig-strategy, which is\n"
-    "                             read too (auto: none for NVIDIA, one resource for others)\n"
-    "  --shared-devices-allocation-policy P  distributed (default) or packed\n"
-    "  --config FILE              kind DevicePluginConfig, or NVIDIA's version: v1\n"
-    "  --listen ADDRESS:PORT      /metrics, /livez, /readyz, /debug/allocations (off)\n"
-    "  --log-format F             logfmt (default) or json\n"
-    "  --log-level L              debug, info (default), warn or error\n"
+    "\n";
+static const char usage_end[] =
+    "  --validate                  check flags and file, print what they come to as a file, end\n"
     "  --version, --help\n"
     "\n"
-    "Each flag can be given as WEFT_<NAME> in the environment (WEFT_PLUGIN_DIR). Flags win over\n"
-    "the environment, the environment over the file. SIGHUP looks at the machine again, SIGTERM "
-    "ends.\n"
+    "Most flags can be given as WEFT_<NAME> in the environment (WEFT_PLUGIN_DIR), and NVIDIA's\n"
+    "flags and variables are read too (docs/device-plugin.md). Flags win over the environment, "
+    "the\n"
+    "environment over the file. SIGHUP reads the file and looks at the machine again, as a change\n"
+    "of the file does; SIGTERM ends.\n"
     "Exit: 0 ended as told, 1 failure, 2 wrong use.\n";
+
+enum { TEXT_MAX = 1 << 20 };
+
+static int print_help(void)
+{
+    weft_auto(weft_buf_done) struct weft_buf text;
+    weft_buf_init(&text, TEXT_MAX);
+    (void)weft_buf_puts(&text, usage);
+    weft_options_help(&text);
+    (void)weft_buf_puts(&text, usage_end);
+    (void)fputs(weft_buf_text(&text), stdout);
+    return text.status == 0 && fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
+}
+
+/* What was said and is not done goes beside the file, which stays one that can be read. */
+static int print_options(const struct weft_options *options)
+{
+    weft_auto(weft_buf_done) struct weft_buf text;
+    weft_buf_init(&text, TEXT_MAX);
+    for (size_t i = 0; i < options->note_count; i++) {
+        (void)fprintf(stderr, "weft-device-plugin: %s\n", options->notes[i]);
+    }
+    if (weft_options_write(options, &text) < 0) {
+        (void)fputs("weft-device-plugin: out of memory\n", stderr);
+        return EXIT_FAILED;
+    }
+    (void)fputs(weft_buf_text(&text), stdout);
+    return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
+}
+
+static int run(struct weft_options *options)
+{
+    struct weft_error err = {0};
+    weft_log_setup(options->log_level, options->log_format, STDERR_FILENO);
+    for (size_t i = 0; i < options->note_count; i++) {
+        weft_log(WEFT_LOG_WARN, "config-note", WEFT_KV_S("note", options->notes[i]));
+    }
+    if (weft_plugin_run(options, &err) < 0) {
+        weft_log(WEFT_LOG_ERROR, "failed", WEFT_KV_S("reason", err.message));
+        return EXIT_FAILED;
+    }
+    return EXIT_OK;
+}
 
 int main(int argc, char **argv)
 {
@@ -55,14 +84,9 @@ int main(int argc, char **argv)
                       usage_wrong ? " (--help tells more)" : "");
         return usage_wrong ? EXIT_USAGE : EXIT_FAILED;
     }
-    if (options.help || options.version) {
-        (void)fputs(options.help ? usage : "weft-device-plugin " WEFT_VERSION "\n", stdout);
+    if (options.version) {
+        (void)fputs("weft-device-plugin " WEFT_VERSION "\n", stdout);
         return EXIT_OK;
     }
-    weft_log_setup(options.log_level, options.log_format, STDERR_FILENO);
-    if (weft_plugin_run(&options, &err) < 0) {
-        weft_log(WEFT_LOG_ERROR, "failed", WEFT_KV_S("reason", err.message));
-        return EXIT_FAILED;
-    }
-    return EXIT_OK;
+    return options.help ? print_help() : options.validate ? print_options(&options) : run(&options);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "deviceplugin/options-internal.h"
+#include "pkg/base/buf.h"
 #include "pkg/json/json.h"
 
 enum { LIST_MAX = 64 };
@@ -70,7 +71,8 @@ static int add_share(const struct weft_json *entry, bool nvidia,
                      struct weft_pool_settings *settings, struct weft_error *err)
 {
     static const char *const keys[] = {"name", "replicas", "rename", NULL};
-    int rc = weft_json_only(entry, keys, err);
+    static const char *const nvidia_keys[] = {"name", "replicas", "rename", "devices", NULL};
+    int rc = weft_json_only(entry, nvidia ? nvidia_keys : keys, err);
     if (rc < 0) {
         return rc;
     }
@@ -101,15 +103,11 @@ static int add_share(const struct weft_json *entry, bool nvidia,
     return rc < 0 ? rc : 0;
 }
 
-static int read_sharing(const struct weft_json *sharing, bool nvidia,
-                        struct weft_pool_settings *settings, struct weft_error *err)
+static int read_shares(const struct weft_json *sharing, bool nvidia,
+                       struct weft_pool_settings *settings, struct weft_error *err)
 {
-    int rc = weft_json_get_bool(sharing, "renameByDefault", &settings->rename_by_default, err);
-    rc = rc < 0 ? rc
-                : weft_json_get_bool(sharing, "failRequestsGreaterThanOne",
-                                     &settings->fail_above_one, err);
     const struct weft_json *list = NULL;
-    rc = rc < 0 ? rc : list_of(sharing, "resources", &list, err);
+    int rc = list_of(sharing, "resources", &list, err);
     for (size_t i = 0; rc >= 0 && i < weft_json_count(list); i++) {
         rc = add_share(weft_json_at(list, i), nvidia, settings, err);
     }
@@ -160,27 +158,33 @@ static int read_renames(const struct weft_json *list, struct weft_pool_settings 
 int weft_options_own_resources(const struct weft_json *root, struct weft_pool_settings *settings,
                                struct weft_error *err)
 {
-    static const char *const keys[] = {"policy", "renameByDefault", "failRequestsGreaterThanOne",
-                                       "resources", NULL};
     const struct weft_json *sharing = NULL;
     const struct weft_json *renames = NULL;
-    const char *policy = NULL;
     int rc = list_of(root, "renames", &renames, err);
     rc = rc < 0 ? rc : read_renames(renames, settings, err);
     rc = rc < 0 ? rc : weft_json_get_object(root, "sharing", &sharing, err);
-    if (rc <= 0) {
-        return rc;
-    }
-    rc = weft_json_only(sharing, keys, err);
-    rc = rc < 0 ? rc : weft_json_get_string(sharing, "policy", &policy, err);
-    if (rc > 0 && weft_sharing_parse(policy, &settings->sharing) < 0) {
-        return weft_json_error(weft_json_get(sharing, "policy"), err,
-                               "\"%.40s\" is not distributed or packed", policy);
-    }
-    return rc < 0 ? rc : read_sharing(sharing, false, settings, err);
+    return rc <= 0 ? rc : read_shares(sharing, false, settings, err);
 }
 
 /* ---- NVIDIA's file ---- */
+
+/* Of NVIDIA's patterns only '*' stands for something else; the file's text becomes a glob. */
+static int escape(char **pattern, struct weft_error *err)
+{
+    weft_auto(weft_buf_done) struct weft_buf glob;
+    weft_buf_init(&glob, 2 * strlen(*pattern) + 1);
+    for (const char *c = *pattern; *c != '\0'; c++) {
+        (void)weft_buf_puts(&glob, strchr("?[\\", *c) != NULL ? "\\" : "");
+        (void)weft_buf_putc(&glob, *c);
+    }
+    char *text = weft_buf_steal(&glob);
+    if (text == NULL) {
+        return weft_err_nomem(err);
+    }
+    weft_free(*pattern);
+    *pattern = text;
+    return 0;
+}
 
 static int nvidia_renames(const struct weft_json *resources, const char *key, bool partitions,
                           struct weft_pool_settings *settings, struct weft_error *err)
@@ -192,35 +196,83 @@ static int nvidia_renames(const struct weft_json *resources, const char *key, bo
         const struct weft_json *entry = weft_json_at(list, i);
         rc = weft_json_only(entry, keys, err);
         rc = rc < 0 ? rc : add_rename(entry, "name", partitions, settings, err);
+        char **pattern = rc < 0 ? NULL : &settings->renames[settings->rename_count - 1].pattern;
+        rc = pattern != NULL && *pattern != NULL ? escape(pattern, err) : rc;
     }
     return rc < 0 ? rc : 0;
 }
 
-int weft_options_nvidia_resources(const struct weft_json *root, struct weft_pool_settings *settings,
-                                  struct weft_error *err)
+/* Sharing of some devices only: NVIDIA's plugin reads it, and shares all of them. */
+static int check_devices(const struct weft_json *list, struct weft_error *err)
 {
-    static const char *const resource_keys[] = {"gpus", "mig", NULL};
+    for (size_t i = 0; i < weft_json_count(list); i++) {
+        const struct weft_json *devices = weft_json_get(weft_json_at(list, i), "devices");
+        const char *text = weft_json_string(devices);
+        if (devices != NULL && (text == NULL || strcmp(text, "all") != 0)) {
+            return weft_json_error(devices, err,
+                                   "only all is supported: devices that are to be whole would be "
+                                   "shared too");
+        }
+    }
+    return 0;
+}
+
+static int nvidia_sharing(const struct weft_json *sharing, struct weft_options *options,
+                          struct weft_error *err)
+{
+    static const char *const sharing_keys[] = {"timeSlicing", "mps", NULL};
     static const char *const time_keys[] = {"renameByDefault", "failRequestsGreaterThanOne",
                                             "resources", NULL};
-    const struct weft_json *resources = NULL;
-    const struct weft_json *sharing = NULL;
+    struct weft_pool_settings *pools = &options->pools;
+    const struct weft_json *mps = NULL;
     const struct weft_json *time = NULL;
-    int rc = weft_json_get_object(root, "resources", &resources, err);
-    rc = rc <= 0 ? rc : weft_json_only(resources, resource_keys, err);
-    rc = rc < 0 ? rc : nvidia_renames(resources, "gpus", false, settings, err);
-    rc = rc < 0 ? rc : nvidia_renames(resources, "mig", true, settings, err);
-    rc = rc < 0 ? rc : weft_json_get_object(root, "sharing", &sharing, err);
-    if (rc <= 0) {
-        return rc;
-    }
-    const struct weft_json *mps = weft_json_get(sharing, "mps");
-    if (mps != NULL) { /* without its control daemon the limits that pods rely on are not there */
+    int rc = weft_json_only(sharing, sharing_keys, err);
+    rc = rc < 0 ? rc : weft_json_get_object(sharing, "mps", &mps, err);
+    if (rc > 0) { /* without its control daemon the limits that pods rely on are not there */
         return weft_json_error(mps, err,
                                "MPS is not supported: pods would share a GPU without its limits");
     }
-    static const char *const sharing_keys[] = {"timeSlicing", NULL};
-    rc = weft_json_only(sharing, sharing_keys, err);
     rc = rc < 0 ? rc : weft_json_get_object(sharing, "timeSlicing", &time, err);
     rc = rc <= 0 ? rc : weft_json_only(time, time_keys, err);
-    return rc < 0 ? rc : read_sharing(time, true, settings, err);
+    rc = rc < 0 ? rc : weft_json_get_bool(time, "renameByDefault", &pools->rename_by_default, err);
+    rc = rc < 0
+             ? rc
+             : weft_json_get_bool(time, "failRequestsGreaterThanOne", &pools->fail_above_one, err);
+    rc = rc < 0 ? rc : check_devices(weft_json_get(time, "resources"), err);
+    return rc < 0 ? rc : read_shares(time, true, pools, err);
+}
+
+/* NVIDIA's plugin reads new names of resources and ignores them; here they are what is advertised.
+ */
+static int note_renames(const struct weft_json *node, struct weft_options *options,
+                        struct weft_error *err)
+{
+    return weft_options_note_at(options, node,
+                                "has an effect here, other than in NVIDIA's plugin: resources get "
+                                "these names") < 0
+               ? weft_err_nomem(err)
+               : 0;
+}
+
+int weft_options_nvidia_resources(const struct weft_json *root, struct weft_options *options,
+                                  struct weft_error *err)
+{
+    static const char *const resource_keys[] = {"gpus", "mig", NULL};
+    const struct weft_json *resources = NULL;
+    const struct weft_json *sharing = NULL;
+    int rc = weft_json_get_object(root, "resources", &resources, err);
+    rc = rc <= 0 ? rc : weft_json_only(resources, resource_keys, err);
+    rc = rc < 0 ? rc : nvidia_renames(resources, "gpus", false, &options->pools, err);
+    rc = rc < 0 ? rc : nvidia_renames(resources, "mig", true, &options->pools, err);
+    if (rc == 0 && options->pools.rename_count > 0) {
+        rc = note_renames(resources, options, err);
+    }
+    rc = rc < 0 ? rc : weft_json_get_object(root, "sharing", &sharing, err);
+    rc = rc <= 0 ? rc : nvidia_sharing(sharing, options, err);
+    for (size_t i = 0; rc == 0 && i < options->pools.share_count; i++) {
+        if (options->pools.shares[i].rename != NULL) {
+            return note_renames(sharing, options, err);
+        }
+    }
+    return rc;
 }

@@ -1,29 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the plugin was told to do: flags over environment over file over defaults. The file is our
- * own (kind DevicePluginConfig) or NVIDIA's (version: v1), of which the fields that mean the same
- * here are read; any other field is an error that names it and its line, so that nothing is
- * ignored in silence. Does file I/O. */
+ * own (kind DevicePluginConfig) or NVIDIA's (version: v1). Ours must be understood whole; of
+ * NVIDIA's, what weft does not do is named in a note, and is an error where a pod could be given
+ * something else than the file promises. Does file I/O. */
 #ifndef WEFT_DEVICEPLUGIN_OPTIONS_H
 #define WEFT_DEVICEPLUGIN_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "deviceplugin/health.h"
 #include "deviceplugin/pools.h"
+#include "deviceplugin/respond.h"
 #include "pkg/allocator/allocator.h"
 #include "pkg/base/error.h"
 #include "pkg/base/log.h"
 #include "pkg/base/mem.h"
 
-enum { WEFT_CONFIG_MAX = 1 << 20 }; /* bytes of a config file */
+struct weft_buf;
+
+enum {
+    WEFT_CONFIG_MAX = 1 << 20,  /* bytes of a config file */
+    WEFT_OPTION_NOTES_MAX = 64, /* things that are named as not done */
+};
+
+/* GPU feature labels (features.h). */
+struct weft_label_options {
+    char *file;         /* NFD's local feature file to write; NULL: none */
+    char *machine_type; /* the file whose first line is the label gpu.machine */
+    bool no_timestamp;
+};
 
 struct weft_options {
-    char *machine;                   /* a recorded one; NULL: ask the vendors' drivers */
-    struct weft_pool_settings pools; /* which resources there are */
-    char *host_root;                 /* NULL: "/" */
-    char *driver_root;               /* NULL: none */
-    char *vendor;                    /* NULL: all */
-    char *ignored_errors;            /* NULL: the backend's own list */
+    char *machine;                        /* a recorded one; NULL: ask the vendors' drivers */
+    struct weft_pool_settings pools;      /* which resources there are */
+    struct weft_respond_settings respond; /* what Allocate answers */
+    struct weft_label_options labels;
+    char *host_root;                        /* NULL: "/" */
+    char *container_driver_root;            /* where the plugin sees the driver's files; NULL:
+                                               respond.driver_root */
+    char *vendor;                           /* NULL: all */
+    struct weft_health_settings health;     /* made of the next three, too */
+    char *ignored_errors;                   /* NULL: the vendor's own list */
+    char *health_disabled, *health_enabled; /* as NVIDIA's plugin has them; NULL: none */
     int64_t driver_timeout_ns, rescan_ns;
     char *plugin_dir;
     char *config; /* NULL: none */
@@ -31,13 +51,15 @@ struct weft_options {
     enum weft_policy policy;
     enum weft_log_format log_format;
     enum weft_log_level log_level;
-    bool help, version; /* asked for; then nothing else is checked */
+    char *notes[WEFT_OPTION_NOTES_MAX]; /* one sentence each: what was said and is not done */
+    size_t note_count;
+    bool help, version, validate; /* asked for; after the first two nothing else is checked */
 };
 
 /* argv as main got it. env looks a variable up (getenv). The caller owns *ret_options' content
  * (weft_options_done). Errors: -EINVAL for wrong use, with a message for a person; -EBADMSG for a
  * file that is not understood; -errno of the file; -ENOMEM. */
-int weft_options_read(int argc, char **argv, char *(*env)(const char *name),
+int weft_options_read(int argc, char *const *argv, char *(*env)(const char *name),
                       struct weft_options *ret_options, struct weft_error *err)
     __attribute__((warn_unused_result));
 void weft_options_done(struct weft_options *options);
@@ -47,6 +69,18 @@ WEFT_DEFINE_AUTO_VALUE(struct weft_options, weft_options_done)
 int weft_options_apply_file(const char *text, size_t len, const char *name,
                             struct weft_options *options, struct weft_error *err)
     __attribute__((warn_unused_result));
+
+/* Appends the options as our own config file, every field that has a value: reading it gives the
+ * same options again. Check buf->status. -ENOMEM. */
+int weft_options_write(const struct weft_options *options, struct weft_buf *buf)
+    __attribute__((warn_unused_result));
+/* Appends a line or more for each flag. */
+void weft_options_help(struct weft_buf *buf);
+
+/* The first option that differs and can be set at a start only, as the file calls it; NULL if there
+ * is none. */
+const char *weft_options_fixed_difference(const struct weft_options *a,
+                                          const struct weft_options *b);
 
 /* An extended resource name as the kubelet accepts it: <domain>/<name>, at most 63 bytes after the
  * slash, domain not kubernetes.io or below it. */

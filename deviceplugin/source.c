@@ -123,7 +123,9 @@ static int start_vendor(struct weft_source *source, const struct weft_source_opt
     const struct weft_vendor_options vendor = {.loop = options->loop,
                                                .backends = weft_backends,
                                                .host_root = o->host_root,
-                                               .driver_root = o->driver_root,
+                                               .driver_root = o->container_driver_root != NULL
+                                                                  ? o->container_driver_root
+                                                                  : o->respond.driver_root,
                                                .only = o->vendor,
                                                .ignored_errors = o->ignored_errors,
                                                .limit_ns = o->driver_timeout_ns,

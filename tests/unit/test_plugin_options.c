@@ -58,7 +58,7 @@ static void flags_win_over_environment_over_file(void)
     CHECK_STR(o.machine, "/from/file");
     CHECK_STR(o.pools.resource, "file.com/gpu");
     CHECK_STR(o.host_root, "/host");
-    CHECK_STR(o.driver_root, "/drv");
+    CHECK_STR(o.respond.driver_root, "/drv");
     CHECK_STR(o.vendor, "nvidia");
     CHECK_STR(o.ignored_errors, "13, 94");
     CHECK_INT(o.driver_timeout_ns, 2 * WEFT_NS_PER_S);
@@ -141,14 +141,11 @@ static void nvidias_file_is_read_as_far_as_it_means_the_same(void)
                     &o, &err),
               0);
     CHECK_INT(o.pools.partitions, WEFT_PARTITIONS_MIXED);
-    CHECK_STR(o.driver_root, "/run/nvidia/driver");
+    CHECK_STR(o.respond.driver_root, "/run/nvidia/driver");
     CHECK_INT(apply("version: v1\nflags:\n  migStrategy: both\n", &o, &err), -EINVAL);
     CHECK_CONTAINS(err.message, "f.yaml:3: flags.migStrategy: \"both\" is not auto, none, single");
     CHECK_INT(apply("version: v1\nsharing:\n  mps:\n    resources: []\n", &o, &err), -EINVAL);
     CHECK_CONTAINS(err.message, "f.yaml:4: sharing.mps: MPS is not supported");
-    CHECK_INT(apply("version: v1\nflags:\n  plugin:\n    deviceListStrategy: [envvar, cdi-cri]\n",
-                    &o, &err),
-              -EINVAL);
     CHECK_INT(apply("version: v2\n", &o, &err), -EINVAL);
 }
 
@@ -190,7 +187,8 @@ static void wrong_sharing_is_named_with_its_line(void)
          "f.yaml:5: sharing.timeSlicing.resources[0]: needs \"replicas\""},
         {"- {replicas: 2}", "resources[0]: needs a \"name\""},
         {"- {name: \"a b\", replicas: 2}", "resources[0].name: \"a b\" is not a resource name"},
-        {"- {name: gpu, replicas: 2, devices: all}", "resources[0].devices: unknown field"},
+        {"- {name: gpu, replicas: 2, devices: 4}", "resources[0].devices: only all is supported"},
+        {"- {name: gpu, replicas: 2, device: all}", "resources[0].device: unknown field"},
         {"- {name: gpu, replicas: 2}\n    - {name: nvidia.com/gpu, replicas: 3}",
          "f.yaml:6: sharing.timeSlicing.resources[1]: nvidia.com/gpu stands there twice"},
     };
