@@ -295,7 +295,8 @@ int weft_option_set(struct weft_options *options, const struct weft_option *opti
     if (option->valid != NULL ? !option->valid(value) : value[0] == '\0') {
         return refuse(option, value, err);
     }
-    if (option->offset == offsetof(struct weft_options, plugin_dir)) {
+    if (option->offset == offsetof(struct weft_options, plugin_dir) ||
+        option->offset == offsetof(struct weft_options, registry_dir)) {
         return set_plugin_dir(options, option, value, err);
     }
     const int rc = option->offset == offsetof(struct weft_options, listen)

@@ -25,6 +25,13 @@ enum {
     WEFT_OPTION_NOTES_MAX = 64, /* things that are named as not done */
 };
 
+/* How the kubelet comes to know the plugin. */
+enum weft_registration {
+    WEFT_REGISTRATION_CLASSIC, /* it is told: Register */
+    WEFT_REGISTRATION_WATCHER, /* it finds a socket in registry_dir */
+    WEFT_REGISTRATION_COUNT
+};
+
 /* GPU feature labels (features.h). */
 struct weft_label_options {
     char *file;         /* NFD's local feature file to write; NULL: none */
@@ -46,8 +53,10 @@ struct weft_options {
     char *health_disabled, *health_enabled; /* as NVIDIA's plugin has them; NULL: none */
     int64_t driver_timeout_ns, rescan_ns;
     char *plugin_dir;
-    char *config; /* NULL: none */
-    char *listen; /* NULL: no metrics and probes */
+    enum weft_registration registration;
+    char *registry_dir; /* of the kubelet's plugin watcher */
+    char *config;       /* NULL: none */
+    char *listen;       /* NULL: no metrics and probes */
     enum weft_policy policy;
     enum weft_log_format log_format;
     enum weft_log_level log_level;
