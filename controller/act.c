@@ -177,7 +177,7 @@ static size_t queue_labels(struct weft_controller *c)
 static void act_labels(struct weft_controller *c)
 {
     struct weft_error err = {0};
-    if (!c->config->outputs.labels) {
+    if (!c->config->outputs.labels || c->decision.keep.frozen) {
         pass_ended(c, true);
         return;
     }

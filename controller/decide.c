@@ -89,6 +89,7 @@ static int select_nodes(const struct weft_decide_input *in, struct weft_node **r
             .excluded = weft_node_excluded(node, in->ours->prefix),
             .selected = weft_node_selector_matches(in->config->node_selector, node),
             .fresh = in->memory[i].fresh,
+            .gang = in->gangs != NULL ? in->gangs[i] : WEFT_KEEP_GANG_NONE,
         };
         decision->excluded += flags[i].excluded;
         if (flags[i].selected && !flags[i].excluded) {
@@ -267,6 +268,25 @@ static int drop_tier_names(struct weft_hypernode_set *set)
     return 0;
 }
 
+/* A partial look knows a part of a group's switches: it must not be what the group is known by from
+ * then on. */
+static int hold_identities(const struct weft_decide_input *in, struct weft_hypernode_set *set)
+{
+    bool partial = false;
+    for (size_t i = 0; i < in->config->source_count; i++) {
+        partial = partial || (in->results[i] != NULL && in->results[i]->partial);
+    }
+    for (size_t i = 0; partial && i < set->count; i++) {
+        const struct weft_hypernode *live = weft_hypernode_set_get(in->live, set->items[i].name);
+        const bool known = live != NULL && weft_hypernode_is_ours(live, in->ours->instance) &&
+                           weft_hypernode_text(live->identity)[0] != '\0';
+        if (known && weft_hypernode_set_text(&set->items[i].identity, live->identity) < 0) {
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}
+
 static int keep_places(const struct weft_decide_input *in, const struct weft_keep_node *flags,
                        struct weft_decision *decision, struct weft_error *err)
 {
@@ -281,7 +301,9 @@ static int keep_places(const struct weft_decide_input *in, const struct weft_kee
         .moved_percent = config->brakes.moved_percent,
         .settle = config->settle.snapshots,
         .min_nodes = config->brakes.min_nodes,
+        .move_delay = config->move_delay_ns,
         .accepted = in->accepted,
+        .accepted_count = in->accepted_count,
         .now = in->now,
     };
     const struct weft_keep_input input = {
@@ -299,6 +321,7 @@ static int keep_places(const struct weft_decide_input *in, const struct weft_kee
         return rc;
     }
     rc = in->prunes_tier_name ? drop_tier_names(&decision->keep.set) : 0;
+    rc = rc == 0 ? hold_identities(in, &decision->keep.set) : rc;
     return rc < 0 ? weft_err_nomem(err) : 0;
 }
 
@@ -322,7 +345,8 @@ static int decide(const struct weft_decide_input *in, struct weft_keep_node *fla
         rc = in->any_host ? keep_all(decision, err) : keep_places(in, flags, decision, err);
     }
     const struct weft_plan_options options = {.instance = in->ours->instance, .check = true};
-    if (rc == 0) {
+    /* frozen: but what somebody deleted while it is listed is made again */
+    if (rc == 0 && (!decision->keep.frozen || in->lost)) {
         rc = weft_plan_build(in->live, &decision->keep.set, &options, &decision->plan, err);
     }
     if (rc == 0) {

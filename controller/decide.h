@@ -48,10 +48,14 @@ struct weft_decide_input {
     const struct weft_hypernode_set *live; /* all HyperNodes that exist */
     /* where Nodes have been so far, if live cannot tell (labelled.h); NULL: live */
     const struct weft_hypernode_set *places;
+    bool lost; /* places holds objects of ours that somebody deleted, and live does not */
     bool prunes_tier_name; /* the server's CRD does not know spec.tierName */
     struct weft_keep *keep;
-    const char *accepted; /* hash of an accepted change; NULL: none */
-    int64_t now;          /* monotonic, ns */
+    const struct weft_acceptance *accepted;
+    size_t accepted_count;
+    /* per node: does a gang run there, as far as is known; NULL: on none */
+    const enum weft_keep_gang *gangs;
+    int64_t now; /* monotonic, ns */
 };
 
 struct weft_decision {

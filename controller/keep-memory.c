@@ -22,6 +22,7 @@ struct weft_keep {
     size_t cap;
     uint64_t pass;
     char *epoch;                                    /* NULL: none was seen */
+    uint64_t freed_tiers;                           /* see weft_keep_freed_tiers */
     uint64_t open_until[WEFT_KEEP_SOURCES_MAX + 1]; /* by source: its look; 0: no change yet */
 };
 
@@ -120,6 +121,30 @@ int weft_keep_take_note(struct weft_keep *keep, const struct weft_keep_input *in
     note->pass = keep->pass;
     *ret_note = note;
     return 0;
+}
+
+bool weft_keep_was_freed(const struct weft_keep *keep, const char *node, uint64_t target)
+{
+    size_t at = 0;
+    return weft_map_get(keep->index, node, &at) && keep->entries[at].freed &&
+           keep->entries[at].target == target;
+}
+
+int weft_keep_free_node(struct weft_keep *keep, const struct weft_keep_input *input,
+                        const struct weft_keep_node *node, uint64_t target)
+{
+    const struct weft_keep_note *note = NULL;
+    size_t at = 0;
+    const int rc = weft_keep_take_note(keep, input, node, target, &note);
+    if (rc == 0 && weft_map_get(keep->index, node->name, &at)) {
+        keep->entries[at].freed = true;
+    }
+    return rc;
+}
+
+uint64_t *weft_keep_freed_tiers(struct weft_keep *keep)
+{
+    return &keep->freed_tiers;
 }
 
 int weft_keep_end(struct weft_keep *keep)

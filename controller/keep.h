@@ -15,16 +15,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "controller/refusal.h"
 #include "pkg/base/error.h"
 #include "pkg/base/mem.h"
 #include "pkg/hypernode/hypernode.h"
 
 struct weft_keep;
 
-enum { WEFT_KEEP_SOURCES_MAX = 64, WEFT_KEEP_HASH_MAX = 17 };
+enum { WEFT_KEEP_SOURCES_MAX = 64 };
+_Static_assert((int)WEFT_REFUSALS_MAX >= (int)WEFT_KEEP_SOURCES_MAX + 4,
+               "one brake a source and one of Nodes without, and one refusal of each other kind");
 /* the source of a Node that none is known to have placed */
 #define WEFT_KEEP_NO_SOURCE SIZE_MAX
 #define WEFT_KEEP_NEVER INT64_C(-1)
+
+/* Does a pod of a gang run on the Node? Asked only of Nodes that are about to move. */
+enum weft_keep_gang { WEFT_KEEP_GANG_NONE, WEFT_KEEP_GANG_UNKNOWN, WEFT_KEEP_GANG_RUNS };
 
 /* A Node that exists now. */
 struct weft_keep_node {
@@ -35,6 +41,7 @@ struct weft_keep_node {
     bool part;        /* its source saw only a part, which moves nobody */
     uint32_t gaps;    /* bit n: a source could place it on tier n + 1 and none does (padding) */
     size_t source;    /* rank of the source that places it, or last did; or WEFT_KEEP_NO_SOURCE */
+    enum weft_keep_gang gang;
 };
 
 struct weft_keep_options {
@@ -46,9 +53,12 @@ struct weft_keep_options {
     unsigned moved_percent;
     /* a move counts once so many looks in a row of the node's source agree on it; 0, 1: at once */
     unsigned settle;
-    size_t min_nodes;     /* below so many placed Nodes of a source its brakes are off */
-    const char *accepted; /* hash that somebody accepted; NULL or "": none */
-    int64_t now;          /* monotonic, ns */
+    size_t min_nodes; /* below so many placed Nodes of a source its brakes are off */
+    /* how long a Node with a running gang waits before it moves, ns; 0: it does not */
+    int64_t move_delay;
+    const struct weft_acceptance *accepted;
+    size_t accepted_count;
+    int64_t now; /* monotonic, ns */
 };
 
 struct weft_keep_input {
@@ -77,18 +87,24 @@ struct weft_keep_tally {
     bool accepted;  /* …or would be, but were accepted */
     bool lost_trip; /* which brake it was */
     bool moved_trip;
+    char hash[WEFT_REFUSAL_HASH_MAX]; /* names the held or accepted change; "" if none */
 };
 
 struct weft_keep_result {
     struct weft_hypernode_set set; /* what to aim for */
     /* by source; the last entry is for Nodes without one */
     struct weft_keep_tally tallies[WEFT_KEEP_SOURCES_MAX + 1];
-    bool refused;                  /* some source is held */
-    char hash[WEFT_KEEP_HASH_MAX]; /* names the refused (or accepted) change; "" if none */
-    bool frozen; /* refused, and the tiers changed too: nothing at all is changed */
+    bool refused; /* something is held until it is accepted (a move that waits apart) */
+    bool frozen;  /* refused such that nothing at all is changed */
+    struct weft_refusals refusals; /* all that is held, moves that wait too */
+    bool accepted;                 /* something would be held, but was accepted */
     size_t kept; /* Nodes that keep their place although no source places them, or all of them */
     size_t settling; /* Nodes that keep their place until another look agrees on the new one */
-    size_t dropped;  /* Nodes that lost their place, or a tier of it, now (excluded ones apart) */
+    size_t waiting;  /* Nodes that keep their place because of a gang, or until one is ruled out */
+    /* of these the ones whose gang is not known: indexes of nodes; owned */
+    size_t *unknown;
+    size_t unknown_count;
+    size_t dropped; /* Nodes that lost their place, or a tier of it, now (excluded ones apart) */
     /* names of the kept, the first few, borrowed from the nodes */
     const char *kept_names[8];
     int64_t due; /* monotonic time to decide again: a kept Node may be forgotten, or a move be

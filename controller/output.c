@@ -229,8 +229,13 @@ static int run_offline(struct offline *o, const struct weft_options *options,
         rc = weft_controller_print_affected(options, &o->pods, &o->live, &o->decision.plan, err);
     }
     if (rc == 0 && o->decision.keep.refused) {
-        weft_log(WEFT_LOG_WARN, "TopologyChangeRefused", WEFT_KV_S("change", o->decision.keep.hash),
-                 WEFT_KV_S("kept", "the places in --against"));
+        const struct weft_refusals *refusals = &o->decision.keep.refusals;
+        for (size_t i = 0; i < refusals->count; i++) {
+            weft_log(WEFT_LOG_WARN, "TopologyChangeRefused",
+                     WEFT_KV_S("change", refusals->items[i].hash),
+                     WEFT_KV_S("why", refusals->items[i].text),
+                     WEFT_KV_S("kept", "the places in --against"));
+        }
         return 1;
     }
     return rc;

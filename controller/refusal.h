@@ -4,6 +4,7 @@
 #ifndef WEFT_CONTROLLER_REFUSAL_H
 #define WEFT_CONTROLLER_REFUSAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum weft_refusal_kind {
@@ -30,6 +31,16 @@ struct weft_refusals {
     struct weft_refusal items[WEFT_REFUSALS_MAX];
     size_t count;
 };
+
+/* What somebody accepted: as a refusal showed it. target "": only the hash is known. */
+struct weft_acceptance {
+    char hash[WEFT_REFUSAL_HASH_MAX];
+    char target[WEFT_REFUSAL_HASH_MAX];
+};
+
+/* Is that very change among the accepted ones, or what is left of one? */
+bool weft_refusal_accepted(const struct weft_refusal *refusal,
+                           const struct weft_acceptance *accepted, size_t count);
 
 /* "brake", "tiers", "foreign-tier", "move"; static. */
 const char *weft_refusal_kind_name(enum weft_refusal_kind kind);

@@ -126,43 +126,32 @@ static void say_findings(struct weft_controller *c, const struct weft_finding *f
 
 /* ---- brakes and kept places ---- */
 
-static const char *source_name(const struct weft_controller *c, size_t source, char *text,
-                               size_t size)
-{
-    static const char *const kinds[] = {
-        [WEFT_SOURCE_LABELS] = "labels", [WEFT_SOURCE_INFINIBAND] = "infiniband"};
-    if (source < c->config->source_count) {
-        (void)snprintf(text, size, "source %zu (%s)", source + 1,
-                       kinds[c->config->sources[source].kind]);
-    } else {
-        (void)snprintf(text, size, "the sources");
-    }
-    return text;
-}
-
+/* One Event a kind: with several sources held, the first stands for them (the status has all). */
 static void say_refused(struct weft_controller *c)
 {
-    const struct weft_keep_result *keep = &c->decision.keep;
+    static const char *const reasons[WEFT_REFUSAL_KIND_COUNT] = {
+        [WEFT_REFUSAL_BRAKE] = "TopologyChangeRefused",
+        [WEFT_REFUSAL_TIERS] = "TiersChangeRefused",
+        [WEFT_REFUSAL_FOREIGN] = "TierNameRefused",
+        [WEFT_REFUSAL_MOVE] = "MoveWaits",
+    };
+    const struct weft_refusals *all = &c->decision.keep.refusals;
+    bool said[WEFT_REFUSAL_KIND_COUNT] = {0};
     char note[NOTE_MAX];
-    char source[64];
-    for (size_t i = 0; i <= WEFT_KEEP_SOURCES_MAX; i++) {
-        const struct weft_keep_tally *t = &keep->tallies[i];
-        if (!t->held) {
-            continue;
+    for (size_t i = 0; i < all->count; i++) {
+        const struct weft_refusal *r = &all->items[i];
+        (void)snprintf(note, sizeof(note), "%s `weftctl accept %s` lets it through.", r->text,
+                       r->hash);
+        if (!said[r->kind]) {
+            weft_controller_say(c, r->kind != WEFT_REFUSAL_MOVE, reasons[r->kind], "HoldChange",
+                                note);
         }
-        (void)snprintf(note, sizeof(note),
-                       "Of %zu placed Nodes, %s would move %zu and drop %zu, more than the brakes "
-                       "allow (moved %u%%, lost %u%%). They stay where they are%s; Nodes that join "
-                       "are placed. Change %s.",
-                       t->placed, source_name(c, i, source, sizeof(source)), t->moved, t->lost,
-                       c->config->brakes.moved_percent, c->config->brakes.lost_percent,
-                       keep->frozen ? ", and so does everything else, as the tiers changed too"
-                                    : "",
-                       keep->hash);
-        weft_controller_say(c, true, "TopologyChangeRefused", "HoldChange", note);
+        said[r->kind] = true;
     }
-    if (!keep->refused) {
-        weft_events_clear(c->events, "Lease", c->options->lease, "TopologyChangeRefused");
+    for (int kind = 0; kind < WEFT_REFUSAL_KIND_COUNT; kind++) {
+        if (!said[kind]) {
+            weft_events_clear(c->events, "Lease", c->options->lease, reasons[kind]);
+        }
     }
 }
 

@@ -2,10 +2,14 @@
 /* From what layout wants to what may be written: objects of others are left alone, and so is
  * whatever of ours would collide with them. */
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "pkg/base/map.h"
 #include "pkg/hypernode/plan-internal.h"
+
+/* tierNames of others that are looked at; a cluster has a handful */
+enum { FOREIGN_TIERS_MAX = 64 };
 
 static void standback_done(struct weft_standback *s)
 {
@@ -196,6 +200,46 @@ static int foreign_node(struct weft_standback *s, const char *foreign, const cha
     return rc;
 }
 
+/* The tier that a wanted object of that tierName has, if it is another one; else tier. */
+static int64_t other_tier(const struct weft_standback *s, const char *name, int64_t tier)
+{
+    for (size_t k = 0; k < s->set->count; k++) {
+        const struct weft_hypernode *hn = &s->set->items[k];
+        if (hn->tier != tier && strcmp(weft_hypernode_text(hn->tier_name), name) == 0) {
+            return hn->tier;
+        }
+    }
+    return tier;
+}
+
+/* Volcano takes a random tier of two that have one name. One finding for each tier of others. */
+static int find_foreign_tiers(struct weft_standback *s)
+{
+    const struct weft_hypernode *seen[FOREIGN_TIERS_MAX];
+    size_t count = 0;
+    int rc = 0;
+    for (size_t i = 0; i < s->w->current->count && count < FOREIGN_TIERS_MAX && rc == 0; i++) {
+        const struct weft_hypernode *hn = &s->w->current->items[i];
+        const char *name = weft_hypernode_text(hn->tier_name);
+        bool known = is_ours(s, hn) || name[0] == '\0';
+        for (size_t k = 0; k < count && !known; k++) {
+            known = seen[k]->tier == hn->tier && strcmp(seen[k]->tier_name, name) == 0;
+        }
+        if (known) {
+            continue;
+        }
+        seen[count++] = hn;
+        const int64_t ours = other_tier(s, name, hn->tier);
+        rc = ours == hn->tier
+                 ? 0
+                 : weft_findings_add(&s->w->findings, "foreign-tier", hn->name,
+                                     "another owner's tierName %.63s is tier %" PRId64
+                                     ", ours is %" PRId64 ": a job that names it gets either",
+                                     name, hn->tier, ours);
+    }
+    return rc;
+}
+
 static int find_foreign_claims(struct weft_standback *s)
 {
     int rc = 0;
@@ -321,6 +365,7 @@ static int stand_back(struct weft_standback *s)
     int rc = order_items(s);
     rc = rc == 0 ? find_taken_names(s) : rc;
     rc = rc == 0 ? find_foreign_claims(s) : rc;
+    rc = rc == 0 ? find_foreign_tiers(s) : rc;
     if (rc == 0) {
         freeze_irreplaceable(s);
     }

@@ -51,8 +51,8 @@ struct weft_plan {
      * or who has them cannot let go): they get no labels. Sorted. */
     char **held_nodes;
     size_t held_node_count;
-    /* "foreign-child", "foreign-node", "foreign-parent", "name-taken", "kept", "undeletable",
-     * "held-back", "terminating"; sorted by kind, subject, detail */
+    /* "foreign-child", "foreign-node", "foreign-parent", "foreign-tier", "name-taken", "kept",
+     * "undeletable", "held-back", "terminating"; sorted by kind, subject, detail */
     struct weft_finding *findings;
     size_t finding_count;
     size_t step_cap;

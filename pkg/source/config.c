@@ -330,8 +330,9 @@ int weft_config_check_tiers(const struct weft_json *list, const struct weft_name
 static int read_head(const struct weft_json *root, struct weft_error *err)
 {
     static const char *const keys[] = {
-        "apiVersion", "kind",    "metadata", "paused",   "nodeSelector", "tiers",  "sources", "pad",
-        "unplaced",   "onCross", "settle",   "debounce", "holdDown",     "brakes", "outputs", NULL};
+        "apiVersion", "kind",     "metadata", "paused", "nodeSelector", "tiers",    "sources",
+        "pad",        "unplaced", "onCross",  "settle", "debounce",     "holdDown", "brakes",
+        "moveDelay",  "outputs",  NULL};
     /* both must be there: an empty file, as an editor leaves it for a moment, is no configuration
      * that sets everything back to defaults */
     const char *version = "none";
@@ -363,6 +364,7 @@ static int read_all(const struct weft_json *root, struct weft_config *config,
     rc = rc < 0 ? rc : read_settle(root, config, err);
     rc = rc < 0 ? rc : read_debounce(root, config, err);
     rc = rc < 0 ? rc : read_hold_down(root, config, err);
+    rc = rc < 0 ? rc : weft_config_duration(root, "moveDelay", &config->move_delay_ns, err);
     rc = rc < 0 ? rc : read_brakes(root, config, err);
     return rc < 0 ? rc : read_outputs(root, config, err);
 }
@@ -378,6 +380,7 @@ static struct weft_config *config_new(void)
         config->hold_down.snapshots = 3;
         config->hold_down.period_ns = 600 * second;
         config->hold_down.forget_after_ns = WEFT_CONFIG_NEVER;
+        config->move_delay_ns = 600 * second;
         config->brakes.lost_percent = 20;
         config->brakes.moved_percent = 20;
         config->brakes.min_nodes = 8;

@@ -125,6 +125,7 @@ struct weft_config {
         int64_t period_ns;
         int64_t forget_after_ns; /* or WEFT_CONFIG_NEVER */
     } hold_down;
+    int64_t move_delay_ns; /* how long a Node with a running gang waits before it moves; 0: not */
     struct {
         unsigned lost_percent;
         unsigned moved_percent;

@@ -98,6 +98,8 @@ int decide_world_decide(struct decide_world *w)
         .prunes_tier_name = w->prunes,
         .keep = w->keep,
         .accepted = w->accepted,
+        .accepted_count = w->accepted_count,
+        .gangs = w->gangs,
         .now = WEFT_NS_PER_S,
     };
     return weft_decide(&input, &w->decision, &w->err);
@@ -107,6 +109,16 @@ void decide_world_decided(struct decide_world *w)
 {
     if (decide_world_decide(w) < 0) {
         CHECK_STR(w->err.message, "no error");
+    }
+}
+
+void decide_world_accept(struct decide_world *w)
+{
+    const struct weft_refusals *refusals = &w->decision.keep.refusals;
+    w->accepted_count = refusals->count;
+    for (size_t i = 0; i < refusals->count; i++) {
+        w->accepted[i] = (struct weft_acceptance){0};
+        memcpy(w->accepted[i].hash, refusals->items[i].hash, sizeof(w->accepted[i].hash));
     }
 }
 

@@ -15,7 +15,9 @@ struct decide_world {
     struct weft_hypernode_set live;
     struct weft_keep *keep;
     struct weft_decision decision;
-    const char *accepted;
+    struct weft_acceptance accepted[WEFT_REFUSALS_MAX];
+    size_t accepted_count;
+    const enum weft_keep_gang *gangs;
     const struct weft_hypernode_set *places;
     bool prunes;
     struct weft_error err;
@@ -37,6 +39,8 @@ void decide_world_add_nodes(struct decide_world *w, size_t count);
 int decide_world_decide(struct decide_world *w);
 /* …and for those who do not. */
 void decide_world_decided(struct decide_world *w);
+/* Somebody accepts all that the last pass refused, and nothing else. */
+void decide_world_accept(struct decide_world *w);
 /* The writes happen: what is wanted exists now. */
 void decide_world_carry_out(struct decide_world *w);
 

@@ -138,9 +138,7 @@ static void test_brake(void)
     CHECK_INT(w.decision.plan.step_count, 1);
     check_place(&w, "n00", "r0", "z0");
     check_place(&w, "new", "r2", "z1");
-    char hash[WEFT_KEEP_HASH_MAX];
-    (void)snprintf(hash, sizeof(hash), "%s", w.decision.keep.hash);
-    w.accepted = hash;
+    decide_world_accept(&w);
     decide_world_decided(&w);
     CHECK(!w.decision.keep.refused);
     check_place(&w, "n00", "r0", "z1");

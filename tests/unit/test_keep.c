@@ -22,8 +22,19 @@ struct bench {
     size_t count;
     char names[NODES_MAX][24];
     struct weft_keep_options options;
+    struct weft_acceptance accepted;
     struct weft_keep_result result;
 };
+
+/* Somebody accepts what the first refusal of the last decision is called. */
+static void accept_first(struct bench *b)
+{
+    CHECK(b->result.refusals.count > 0);
+    b->accepted = (struct weft_acceptance){0};
+    memcpy(b->accepted.hash, b->result.refusals.items[0].hash, sizeof(b->accepted.hash));
+    b->options.accepted = &b->accepted;
+    b->options.accepted_count = 1;
+}
 
 /* count Nodes n0, n1, …; all selected, of source 0. */
 static void setup(struct bench *b, size_t count, const char *live, const char *wanted)
@@ -132,7 +143,7 @@ static void test_small_move_goes(void)
 static void test_large_move_is_held_joins_go_on(void)
 {
     struct bench b;
-    char hash[WEFT_KEEP_HASH_MAX];
+    char hash[WEFT_REFUSAL_HASH_MAX];
     const char *wanted = "a 1 n3 n4 n5 n6 n7 n8 n9\nb 1 n0 n1 n10 n2\ns 2 a b\n";
     setup(&b, 11, "a 1 " TEN "\ns 2 a\n", wanted);
     CHECK_INT(decide(&b), 0);
@@ -141,18 +152,21 @@ static void test_large_move_is_held_joins_go_on(void)
     CHECK_INT(b.result.tallies[0].moved, 3);
     CHECK_INT(b.result.tallies[0].joined, 1);
     CHECK_SET(&b.result.set, "a 1 " TEN "\nb 1 n10\ns 2 a b\n");
-    CHECK_INT(strlen(b.result.hash), 16);
-    (void)snprintf(hash, sizeof(hash), "%s", b.result.hash);
+    CHECK_INT(b.result.refusals.count, 1);
+    CHECK_INT(b.result.refusals.items[0].kind, WEFT_REFUSAL_BRAKE);
+    CHECK_INT(strlen(b.result.refusals.items[0].hash), 16);
+    CHECK_STR(b.result.tallies[0].hash, b.result.refusals.items[0].hash);
+    (void)snprintf(hash, sizeof(hash), "%s", b.result.refusals.items[0].hash);
 
     /* another order of the Nodes is the same change */
     const struct weft_keep_node first = b.nodes[0];
     b.nodes[0] = b.nodes[9];
     b.nodes[9] = first;
     CHECK_INT(decide(&b), 0);
-    CHECK_STR(b.result.hash, hash);
+    CHECK_STR(b.result.refusals.items[0].hash, hash);
 
     /* somebody accepts it */
-    b.options.accepted = hash;
+    accept_first(&b);
     CHECK_INT(decide(&b), 0);
     CHECK(!b.result.refused);
     CHECK(b.result.tallies[0].accepted);
@@ -160,10 +174,15 @@ static void test_large_move_is_held_joins_go_on(void)
 
     /* another change needs another word */
     weft_hypernode_set_done(&b.wanted);
-    hypernodes_read(&b.wanted, "a 1 n4 n5 n6 n7 n8 n9\nb 1 n0 n1 n10 n2 n3\ns 2 a b\n");
+    hypernodes_read(&b.wanted, "a 1 n4 n5 n6 n7 n8 n9\nb 1 n0 n1 n10\nc 1 n2 n3\ns 2 a b c\n");
+    CHECK_INT(decide(&b), 0);
+    CHECK_INT(b.result.tallies[0].moved, 2); /* n0 and n1 still go where they may */
+    CHECK(!b.result.refused);
+    weft_hypernode_set_done(&b.wanted);
+    hypernodes_read(&b.wanted, "a 1 n4 n5 n6 n7 n8 n9\nb 1 n10\nc 1 n0 n1 n2 n3\ns 2 a b c\n");
     CHECK_INT(decide(&b), 0);
     CHECK(b.result.refused);
-    CHECK(strcmp(b.result.hash, hash) != 0);
+    CHECK(strcmp(b.result.refusals.items[0].hash, hash) != 0);
     teardown(&b);
 }
 
@@ -177,9 +196,7 @@ static void test_large_loss(void)
     CHECK(b.result.refused);
     CHECK(b.result.tallies[0].lost_trip);
     CHECK_SET(&b.result.set, "a 1 " TEN "\ns 2 a\n");
-    char hash[WEFT_KEEP_HASH_MAX];
-    (void)snprintf(hash, sizeof(hash), "%s", b.result.hash);
-    b.options.accepted = hash;
+    accept_first(&b);
     CHECK_INT(decide(&b), 0);
     CHECK_SET(&b.result.set, "a 1 n4 n5 n6 n7 n8 n9\nb 1 n3\ns 2 a b\n");
     CHECK_INT(b.result.dropped, 3);
@@ -289,6 +306,14 @@ static void test_changed_tiers_freeze(void)
     CHECK_INT(decide(&b), 0);
     CHECK(b.result.refused);
     CHECK(b.result.frozen);
+    CHECK_INT(b.result.refusals.count, 2); /* that Nodes are lost is another matter */
+    CHECK_INT(b.result.refusals.items[0].kind, WEFT_REFUSAL_TIERS);
+    CHECK_INT(b.result.refusals.items[1].kind, WEFT_REFUSAL_BRAKE);
+    CHECK_SET(&b.result.set, "a 1 " TEN "\ns 2 a\n");
+    accept_first(&b);
+    CHECK_INT(decide(&b), 0);
+    CHECK(b.result.frozen);
+    CHECK_INT(b.result.refusals.count, 1);
     CHECK_SET(&b.result.set, "a 1 " TEN "\ns 2 a\n");
     teardown(&b);
 }
@@ -390,9 +415,7 @@ static void test_gap_brake(void)
     CHECK(b.result.tallies[0].lost_trip);
     CHECK(!b.result.tallies[0].moved_trip);
     CHECK_SET(&b.result.set, "a 1 " TEN "\ns 2 a\n");
-    char hash[WEFT_KEEP_HASH_MAX];
-    (void)snprintf(hash, sizeof(hash), "%s", b.result.hash);
-    b.options.accepted = hash;
+    accept_first(&b);
     CHECK_INT(decide(&b), 0);
     CHECK_SET(&b.result.set, wanted);
     teardown(&b);
