@@ -33,6 +33,9 @@ struct weft_backend_options {
     const char *host_root;
     /* Where the driver's user files are, if not in the host's own places: "/run/nvidia/driver". */
     const char *driver_root;
+    /* The folder of the host whose /dev has the driver's nodes, where that is not the host's own:
+     * "/run/nvidia/driver"; NULL or "": the host's. Device nodes are named without it. */
+    const char *dev_root;
     /* Tests: the vendor library to load instead of searching for one. */
     const char *library;
     /* Only this vendor's backend; NULL: all. */

@@ -10,10 +10,15 @@ int weft_device_copy(struct weft_device *to, const struct weft_device *from)
 {
     *to = *from;
     to->node_count = 0;
+    to->mount_count = 0;
     memset(to->nodes, 0, sizeof(to->nodes));
+    memset(to->mounts, 0, sizeof(to->mounts));
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < from->node_count; i++) {
         rc = weft_machine_add_node(to, from->nodes[i]);
+    }
+    for (size_t i = 0; rc == 0 && i < from->mount_count; i++) {
+        rc = weft_machine_add_mount(to, from->mounts[i]);
     }
     return rc;
 }

@@ -11,6 +11,8 @@
 #include "pkg/machine/host-internal.h"
 #include "pkg/machine/machine-internal.h"
 
+#define BY_PATH "/dev/dri/by-path"
+
 enum { PATH_TEXT_MAX = 512, VENDOR_INTEL = 0x8086, TILES_MAX = 4, BYTES_PER_MIB = 1 << 20 };
 
 /* What pci.ids calls the accelerators; the kernel has no names. */
@@ -85,10 +87,37 @@ static int has_xe_link(const struct weft_host *host, const struct weft_host_pci 
     return rc == -ENOMEM ? rc : 0;
 }
 
-static int fill_device(const struct weft_host *host, const struct weft_host_pci *pci,
+/* Intel's media and compute libraries look a card up by its PCI address, through udev's links. */
+static int add_by_path(const struct weft_host *host, const struct weft_host_names *links,
                        struct weft_device *d)
 {
+    char prefix[WEFT_BDF_TEXT_MAX + 8], address[WEFT_BDF_TEXT_MAX];
     char path[WEFT_MACHINE_PATH_MAX];
+    (void)snprintf(prefix, sizeof(prefix), "pci-%s-", weft_bdf_format(&d->bdf, address));
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < links->count; i++) {
+        const int len = snprintf(path, sizeof(path), BY_PATH "/%s", links->names[i]);
+        if (strncmp(links->names[i], prefix, strlen(prefix)) == 0 && len < (int)sizeof(path) &&
+            weft_host_exists(host, path)) {
+            rc = weft_machine_add_mount(d, path);
+        }
+    }
+    return rc == -EFBIG ? 0 : rc;
+}
+
+/* The node of a card or its renderer; one that is not there makes the device useless. */
+static int add_dri_node(const struct weft_host *host, const char *kind, int minor,
+                        struct weft_device *d)
+{
+    char path[WEFT_MACHINE_PATH_MAX];
+    (void)snprintf(path, sizeof(path), "/dev/dri/%s%d", kind, minor);
+    weft_device_check_node(host, path, d);
+    return weft_machine_add_node(d, path);
+}
+
+static int fill_device(const struct weft_host *host, const struct weft_host_pci *pci,
+                       const struct weft_host_names *links, struct weft_device *d)
+{
     d->bdf = pci->bdf;
     /* as Intel's own plugin names a whole card, so that a site can switch */
     (void)snprintf(d->id, sizeof(d->id), "card%d-0", pci->card);
@@ -98,13 +127,11 @@ static int fill_device(const struct weft_host *host, const struct weft_host_pci 
         }
     }
     d->memory_mib = read_memory(host, pci);
-    (void)snprintf(path, sizeof(path), "/dev/dri/card%d", pci->card);
-    int rc = weft_machine_add_node(d, path);
+    int rc = add_dri_node(host, "card", pci->card, d);
     if (rc == 0 && pci->render >= 0) {
-        (void)snprintf(path, sizeof(path), "/dev/dri/renderD%d", pci->render);
-        rc = weft_machine_add_node(d, path);
+        rc = add_dri_node(host, "renderD", pci->render, d);
     }
-    return rc;
+    return rc < 0 ? rc : add_by_path(host, links, d);
 }
 
 static int fill(const struct weft_host *host, const struct weft_host_pci *pcis, size_t count,
@@ -118,8 +145,10 @@ static int fill(const struct weft_host *host, const struct weft_host_pci *pcis, 
     m->vendor = weft_steal(&vendor);
     int rc = 0;
     size_t linked = 0;
+    weft_auto(weft_host_names_done) struct weft_host_names links = {0};
+    rc = weft_host_list(host, BY_PATH, &links) == -ENOMEM ? -ENOMEM : 0;
     for (size_t i = 0; rc >= 0 && i < count; i++) {
-        rc = fill_device(host, &pcis[i], &m->devices[i]);
+        rc = fill_device(host, &pcis[i], &links, &m->devices[i]);
         rc = rc < 0 ? rc : has_xe_link(host, &pcis[i]);
         linked += rc > 0;
     }

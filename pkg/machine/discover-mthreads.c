@@ -289,10 +289,12 @@ static int fill_function(const struct weft_mtml *mtml, const struct weft_host_pc
     int rc = weft_host_exists(mtml->host, path) ? weft_machine_add_node(d, path) : 0;
     if (rc == 0 && pci->card >= 0) {
         (void)snprintf(path, sizeof(path), "/dev/dri/card%d", pci->card);
+        weft_device_check_node(mtml->host, path, d);
         rc = weft_machine_add_node(d, path);
     }
     if (rc == 0 && pci->render >= 0) {
         (void)snprintf(path, sizeof(path), "/dev/dri/renderD%d", pci->render);
+        weft_device_check_node(mtml->host, path, d);
         rc = weft_machine_add_node(d, path);
     }
     return rc;

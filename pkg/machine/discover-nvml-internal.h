@@ -37,6 +37,7 @@ struct weft_nvml_link {
 struct weft_nvml_instance {
     char uuid[WEFT_DEVICE_ID_MAX];
     char profile[32];
+    unsigned index;  /* NVML's, by which the container runtime names it; indices may have gaps */
     uint32_t gi, ci; /* UINT32_MAX unknown */
     uint64_t memory_mib;
 };
@@ -140,8 +141,10 @@ uint64_t weft_nvml_field(struct weft_nvml *nvml, struct weft_nvml_handle *device
 /* ---- mig ---- */
 
 void weft_nvml_ask_mig(struct weft_nvml *nvml, struct weft_nvml_gpu *gpu);
+/* Is the node in the /dev of the driver (options->dev_root), as it is seen here? */
+bool weft_nvml_has_node(const struct weft_nvml *nvml, const char *path);
 /* The nodes below /dev/nvidia-caps that one instance needs. 0 or -ENOMEM; one that is not found is
- * a warning. */
+ * a warning, and the instance unhealthy. */
 int weft_nvml_add_cap_nodes(const struct weft_nvml *nvml, const struct weft_nvml_gpu *gpu,
                             const struct weft_nvml_instance *instance, struct weft_machine *machine,
                             struct weft_device *device) __attribute__((warn_unused_result));

@@ -11,6 +11,9 @@
 #include "pkg/machine/host.h"
 #include "pkg/machine/machine-internal.h"
 
+#define CAPS_FOLDER "/dev/nvidia-caps"
+#define CAPABILITIES "/proc/driver/nvidia/capabilities"
+
 enum { MIG_ON = 1, INSTANCES_USUAL = 7 };
 
 /* "1g.10gb" of "NVIDIA H100 80GB HBM3 MIG 1g.10gb". */
@@ -75,7 +78,7 @@ static bool ask_instance(struct weft_nvml *nvml, const struct weft_nvml_gpu *gpu
         return false;
     }
     uuid[sizeof(uuid) - 1] = '\0';
-    *instance = (struct weft_nvml_instance){0};
+    *instance = (struct weft_nvml_instance){.index = index};
     (void)snprintf(instance->uuid, sizeof(instance->uuid), "%.63s", uuid);
     unsigned id = 0;
     rc = WEFT_NVML_CALL(nvml, DeviceGetGpuInstanceId, handle, &id);
@@ -125,15 +128,30 @@ static int read_minor(const struct weft_nvml *nvml, const char *path, uint64_t *
     return -ENOENT;
 }
 
+bool weft_nvml_has_node(const struct weft_nvml *nvml, const char *path)
+{
+    const char *root = nvml->options.dev_root;
+    char below[WEFT_HOST_PATH_MAX];
+    (void)snprintf(below, sizeof(below), "%s%s", root != NULL ? root : "", path);
+    return weft_host_exists(nvml->host, below);
+}
+
+/* Without it no program in a container may open the instance: as bad as no device node. */
 static int add_cap(const struct weft_nvml *nvml, const char *path, struct weft_machine *machine,
                    struct weft_device *device)
 {
     uint64_t minor = 0;
     if (read_minor(nvml, path, &minor) < 0) {
+        if (weft_host_exists(nvml->host, CAPABILITIES)) {
+            weft_device_lacks(device, path, "names no node");
+        }
         return weft_machine_warn(machine, "%s: %s does not tell its device node", device->id, path);
     }
     char node[64];
-    (void)snprintf(node, sizeof(node), "/dev/nvidia-caps/nvidia-cap%" PRIu64, minor);
+    (void)snprintf(node, sizeof(node), CAPS_FOLDER "/nvidia-cap%" PRIu64, minor);
+    if (weft_nvml_has_node(nvml, CAPS_FOLDER) && !weft_nvml_has_node(nvml, node)) {
+        weft_device_lacks(device, node, "is not there");
+    }
     return weft_machine_add_node(device, node);
 }
 
@@ -142,16 +160,15 @@ int weft_nvml_add_cap_nodes(const struct weft_nvml *nvml, const struct weft_nvml
                             struct weft_device *device)
 {
     if (gpu->minor < 0 || instance->gi == UINT32_MAX || instance->ci == UINT32_MAX) {
+        weft_device_lacks(device, CAPS_FOLDER, "node: the driver names none");
         return weft_machine_warn(machine, "%s: the driver does not tell its device nodes",
                                  device->id);
     }
     char path[128];
-    (void)snprintf(path, sizeof(path),
-                   "/proc/driver/nvidia/capabilities/gpu%d/mig/gi%" PRIu32 "/access", gpu->minor,
+    (void)snprintf(path, sizeof(path), CAPABILITIES "/gpu%d/mig/gi%" PRIu32 "/access", gpu->minor,
                    instance->gi);
     int rc = add_cap(nvml, path, machine, device);
-    (void)snprintf(path, sizeof(path),
-                   "/proc/driver/nvidia/capabilities/gpu%d/mig/gi%" PRIu32 "/ci%" PRIu32 "/access",
+    (void)snprintf(path, sizeof(path), CAPABILITIES "/gpu%d/mig/gi%" PRIu32 "/ci%" PRIu32 "/access",
                    gpu->minor, instance->gi, instance->ci);
     rc = rc == 0 ? add_cap(nvml, path, machine, device) : rc;
     return rc;

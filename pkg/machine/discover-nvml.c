@@ -175,14 +175,18 @@ static void place_devices(const struct weft_nvml *nvml, struct places *places)
     }
 }
 
+/* A node that is not there would keep every container from starting. Whether it is there can be
+ * told where the driver's nodes are seen at all. */
 static int add_node(const struct weft_nvml *nvml, struct weft_machine *m, struct weft_device *d,
                     const char *path)
 {
-    /* a node that is not there would keep every container from starting */
-    if (!weft_host_exists(nvml->host, path)) {
-        return weft_machine_warn(m, "%s: %s is not there", d->id, path);
+    if (weft_nvml_has_node(nvml, path)) {
+        return weft_machine_add_node(d, path);
     }
-    return weft_machine_add_node(d, path);
+    if (weft_nvml_has_node(nvml, "/dev/nvidiactl")) {
+        weft_device_lacks(d, path, "is not there");
+    }
+    return weft_machine_warn(m, "%s: %s is not there", d->id, path);
 }
 
 static int add_nodes(const struct weft_nvml *nvml, const struct weft_nvml_gpu *gpu,
@@ -224,7 +228,7 @@ static int fill_device(const struct weft_nvml *nvml, const struct places *places
     if (instance != NULL) {
         (void)snprintf(d->profile, sizeof(d->profile), "%s", instance->profile);
         d->parent = d->index;
-        d->partition = k;
+        d->partition = (int)instance->index;
     }
     weft_nvml_set_health(nvml, gpu, instance, d);
     return add_nodes(nvml, gpu, instance, m, d);
@@ -252,11 +256,11 @@ static int fill_common(const struct weft_nvml *nvml, struct weft_machine *m)
                                         "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset", WSL_NODE};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < WEFT_ARRAY_LEN(nodes); i++) {
-        if (weft_host_exists(nvml->host, nodes[i])) {
+        if (weft_nvml_has_node(nvml, nodes[i])) {
             rc = weft_machine_add_common_node(m, nodes[i]);
         }
     }
-    if (rc == 0 && !nvml->wsl && !weft_host_exists(nvml->host, "/dev/nvidia-uvm")) {
+    if (rc == 0 && !nvml->wsl && !weft_nvml_has_node(nvml, "/dev/nvidia-uvm")) {
         /* made when the first CUDA program or nvidia-modprobe asks for it */
         rc =
             weft_machine_warn(m, "/dev/nvidia-uvm is not there: CUDA will not start in containers");

@@ -110,11 +110,16 @@ static void set_id(const struct weft_kfd_gpu *gpu, struct weft_device *d)
     }
 }
 
-static int add_dri_node(struct weft_device *d, const char *kind, int minor)
+static int add_dri_node(const struct weft_host *host, struct weft_device *d, const char *kind,
+                        int minor)
 {
     char path[WEFT_MACHINE_PATH_MAX];
+    if (minor < 0) {
+        return 0;
+    }
     (void)snprintf(path, sizeof(path), "/dev/dri/%s%d", kind, minor);
-    return minor < 0 ? 0 : weft_machine_add_node(d, path);
+    weft_device_check_node(host, path, d);
+    return weft_machine_add_node(d, path);
 }
 
 /* "ue: 2\nce: 10" of the memory controllers: uncorrectable errors since the driver was loaded. The
@@ -165,8 +170,8 @@ static int fill_device(const struct weft_host *host, const struct weft_kfd *kfd,
                        hidden ? "the device cgroup hides it from this process"
                               : "its driver has no compute node (KFD) for it");
     }
-    int rc = add_dri_node(d, "card", gpu->card);
-    rc = rc < 0 ? rc : add_dri_node(d, "renderD", gpu->render);
+    int rc = add_dri_node(host, d, "card", gpu->card);
+    rc = rc < 0 ? rc : add_dri_node(host, d, "renderD", gpu->render);
     return rc < 0 ? rc : warn_of_errors(host, gpu, m, d->id);
 }
 

@@ -55,6 +55,14 @@ int weft_device_copy(struct weft_device *to, const struct weft_device *from)
 int weft_machine_copy_head(struct weft_machine *to, const struct weft_machine *from)
     __attribute__((warn_unused_result));
 
+/* Marks a device unhealthy that a container could not use: its folder is seen here ("/dev/dri"),
+ * and the node is not in it. Where the folder is not seen, nothing is known. */
+struct weft_host;
+void weft_device_check_node(const struct weft_host *host, const char *path,
+                            struct weft_device *device);
+/* Marks a device unhealthy, unless it is so for another reason. */
+void weft_device_lacks(struct weft_device *device, const char *path, const char *what);
+
 /* The last step of every reader: refuses empty, overlong, malformed and duplicate ids and two
  * whole devices with one index. 0 or -EINVAL, -ENOMEM. */
 int weft_machine_finish(const struct weft_machine *machine, struct weft_error *err)

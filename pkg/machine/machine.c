@@ -85,6 +85,7 @@ void weft_machine_free(struct weft_machine *m)
     }
     for (size_t i = 0; m->devices != NULL && i < m->device_count; i++) {
         free_texts(m->devices[i].nodes, m->devices[i].node_count);
+        free_texts(m->devices[i].mounts, m->devices[i].mount_count);
     }
     free_texts(m->common_nodes, m->common_node_count);
     free_texts(m->warnings, m->warning_count);
@@ -149,20 +150,30 @@ static bool is_device_path(const char *path)
     return path[0] == '/' && strlen(path) < WEFT_MACHINE_PATH_MAX;
 }
 
-int weft_machine_add_node(struct weft_device *d, const char *path)
+static int add_path(char **list, size_t *count, size_t max, const char *path)
 {
     if (!is_device_path(path)) {
         return -EINVAL;
     }
-    if (d->node_count == WEFT_MACHINE_NODES_MAX) {
+    if (*count == max) {
         return -EFBIG;
     }
     char *copy = weft_strdup(path);
     if (copy == NULL) {
         return -ENOMEM;
     }
-    d->nodes[d->node_count++] = copy;
+    list[(*count)++] = copy;
     return 0;
+}
+
+int weft_machine_add_node(struct weft_device *d, const char *path)
+{
+    return add_path(d->nodes, &d->node_count, WEFT_MACHINE_NODES_MAX, path);
+}
+
+int weft_machine_add_mount(struct weft_device *d, const char *path)
+{
+    return add_path(d->mounts, &d->mount_count, WEFT_MACHINE_MOUNTS_MAX, path);
 }
 
 int weft_machine_add_common_node(struct weft_machine *m, const char *path)
@@ -310,7 +321,8 @@ static bool device_equal(const struct weft_device *a, const struct weft_device *
            bdf_equal(&a->bdf, &b->bdf) && a->numa_node == b->numa_node &&
            a->numa_group == b->numa_group && a->socket == b->socket && a->parent == b->parent &&
            a->partition == b->partition && state_equal(a, b) &&
-           texts_equal(a->nodes, a->node_count, b->nodes, b->node_count);
+           texts_equal(a->nodes, a->node_count, b->nodes, b->node_count) &&
+           texts_equal(a->mounts, a->mount_count, b->mounts, b->mount_count);
 }
 
 static bool nic_equal(const struct weft_nic *a, const struct weft_nic *b)

@@ -19,8 +19,9 @@ enum {
     WEFT_MACHINE_DEVICES_MAX =
         1024, /* CPX on 8 GPUs is 64; time-slicing replicas are ids, not devices */
     WEFT_MACHINE_NICS_MAX = 256,
-    WEFT_DEVICE_ID_MAX = 64,    /* with its NUL: the kubelet's api.proto allows ids of 63 */
-    WEFT_MACHINE_NODES_MAX = 8, /* device nodes of one device */
+    WEFT_DEVICE_ID_MAX = 64,     /* with its NUL: the kubelet's api.proto allows ids of 63 */
+    WEFT_MACHINE_NODES_MAX = 8,  /* device nodes of one device */
+    WEFT_MACHINE_MOUNTS_MAX = 8, /* mounts of one device */
     WEFT_MACHINE_COMMON_MAX = 32,
     WEFT_MACHINE_WARNINGS_MAX = 64,
     WEFT_MACHINE_PATH_MAX = 256,      /* longest device node path, with its NUL */
@@ -85,6 +86,9 @@ struct weft_device {
     /* device nodes a container needs for this device alone, e.g. "/dev/nvidia0" */
     char *nodes[WEFT_MACHINE_NODES_MAX];
     size_t node_count;
+    /* links to them that programs look for, mounted read-only: Intel's "/dev/dri/by-path/…" */
+    char *mounts[WEFT_MACHINE_MOUNTS_MAX];
+    size_t mount_count;
 };
 
 enum weft_nic_layer {
@@ -170,9 +174,11 @@ int weft_machine_write_json(const struct weft_machine *machine, struct weft_buf 
  * vendor backends while they build. 0 or -ENOMEM. */
 int weft_machine_warn(struct weft_machine *machine, const char *format, ...)
     __attribute__((format(printf, 2, 3), warn_unused_result));
-/* Adds a device node (an absolute path) to one device, or to every container. -EINVAL for a path
- * that is not absolute or too long, -EFBIG, -ENOMEM. */
+/* Adds a device node or a mount (an absolute path) to one device, or a node to every container.
+ * -EINVAL for a path that is not absolute or too long, -EFBIG, -ENOMEM. */
 int weft_machine_add_node(struct weft_device *device, const char *path)
+    __attribute__((warn_unused_result));
+int weft_machine_add_mount(struct weft_device *device, const char *path)
     __attribute__((warn_unused_result));
 int weft_machine_add_common_node(struct weft_machine *machine, const char *path)
     __attribute__((warn_unused_result));

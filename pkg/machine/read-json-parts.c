@@ -52,24 +52,27 @@ int weft_read_json_node_failed(const struct weft_json *node, int rc, struct weft
     case 0:
         return 0;
     case -EFBIG:
-        return weft_json_error(node, err, "too many device nodes");
+        return weft_json_error(node, err, "too many paths");
     case -EINVAL:
-        return weft_json_error(node, err, "a device node is an absolute path of at most %d bytes",
+        return weft_json_error(node, err, "needs an absolute path of at most %d bytes",
                                WEFT_MACHINE_PATH_MAX - 1);
     default:
         return weft_err_nomem(err);
     }
 }
 
-static int read_nodes(const struct weft_json *object, struct weft_device *d, struct weft_error *err)
+/* The member's paths, each added to the device. */
+static int read_paths(const struct weft_json *object, const char *key,
+                      int (*add)(struct weft_device *device, const char *path),
+                      struct weft_device *d, struct weft_error *err)
 {
-    const struct weft_json *nodes = NULL;
-    const int rc = weft_json_get_array(object, "nodes", &nodes, err);
-    for (size_t i = 0; rc > 0 && i < weft_json_count(nodes); i++) {
-        const struct weft_json *node = weft_json_at(nodes, i);
+    const struct weft_json *paths = NULL;
+    const int rc = weft_json_get_array(object, key, &paths, err);
+    for (size_t i = 0; rc > 0 && i < weft_json_count(paths); i++) {
+        const struct weft_json *node = weft_json_at(paths, i);
         const char *path = weft_json_string(node);
-        const int added = weft_read_json_node_failed(
-            node, path == NULL ? -EINVAL : weft_machine_add_node(d, path), err);
+        const int added =
+            weft_read_json_node_failed(node, path == NULL ? -EINVAL : add(d, path), err);
         if (added < 0) {
             return added;
         }
@@ -195,7 +198,7 @@ int weft_read_json_device(const struct weft_json *object, struct weft_device *d,
         "id",      "index",      "model",     "bdf",        "numa",     "numa_node",
         "socket",  "parent",     "partition", "healthy",    "nodes",    "health_reason",
         "profile", "capability", "clique",    "memory_mib", "links_up", "links_total",
-        "pcie",    "state",      NULL};
+        "pcie",    "state",      "mounts",    NULL};
     int rc = weft_json_only(object, keys, err);
     if (rc < 0) {
         return rc;
@@ -218,7 +221,8 @@ int weft_read_json_device(const struct weft_json *object, struct weft_device *d,
     }
     rc = read_bdf(object, &d->bdf, err);
     rc = rc < 0 ? rc : read_numa(object, d, err);
-    return rc < 0 ? rc : read_nodes(object, d, err);
+    rc = rc < 0 ? rc : read_paths(object, "nodes", weft_machine_add_node, d, err);
+    return rc < 0 ? rc : read_paths(object, "mounts", weft_machine_add_mount, d, err);
 }
 
 static int read_layer(const struct weft_json *object, enum weft_nic_layer *to,

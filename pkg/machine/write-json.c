@@ -92,6 +92,9 @@ static void put_device(struct weft_json_writer *w, const struct weft_device *d)
     if (d->node_count > 0) {
         put_texts(w, "nodes", d->nodes, d->node_count);
     }
+    if (d->mount_count > 0) {
+        put_texts(w, "mounts", d->mounts, d->mount_count);
+    }
     weft_json_close(w, '}');
 }
 

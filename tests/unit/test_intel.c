@@ -99,6 +99,49 @@ static void a_lost_card_stays(void)
     weft_backend_intel.close(state);
 }
 
+static void put_file(const char *root, const char *path)
+{
+    char text[1024];
+    (void)snprintf(text, sizeof(text), "%s%s", root, path);
+    for (char *p = text + strlen(root) + 1; (p = strchr(p, '/')) != NULL; p++) {
+        *p = '\0';
+        (void)mkdir(text, 0755);
+        *p = '/';
+    }
+    FILE *f = fopen(text, "we");
+    CHECK(f != NULL && fclose(f) == 0);
+}
+
+/* card1 is 1a:00.0: it has its nodes and links; card2's renderer is missing. */
+static void links_by_path_are_mounted(void)
+{
+    const struct weft_backend_options options = {.host_root = folder("paths")};
+    static const char *const files[] = {
+        "/dev/dri/card1",
+        "/dev/dri/renderD128",
+        "/dev/dri/card2",
+        "/dev/dri/by-path/pci-0000:1a:00.0-card",
+        "/dev/dri/by-path/pci-0000:1a:00.0-render",
+        "/dev/dri/by-path/pci-0000:1a:00.01-card",
+        "/dev/dri/by-path/pci-0000:00:02.0-card",
+    };
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(files); i++) {
+        put_file(options.host_root, files[i]);
+    }
+    void *state = NULL;
+    weft_auto(weft_machine_free) struct weft_machine *m = NULL;
+    if (CHECK_INT(weft_backend_intel.open(&options, &state, NULL), 0) &&
+        CHECK_INT(weft_backend_intel.enumerate(state, &m, NULL), 0) &&
+        CHECK_INT(m->device_count, 4) && CHECK_INT(m->devices[0].mount_count, 2)) {
+        CHECK_STR(m->devices[0].mounts[0], "/dev/dri/by-path/pci-0000:1a:00.0-card");
+        CHECK_STR(m->devices[0].mounts[1], "/dev/dri/by-path/pci-0000:1a:00.0-render");
+        CHECK(m->devices[0].healthy && !m->devices[1].healthy);
+        CHECK_STR(m->devices[1].health_reason, "/dev/dri/renderD129 is not there");
+        CHECK_INT(m->devices[1].mount_count, 0);
+    }
+    weft_backend_intel.close(state);
+}
+
 static void not_here(void)
 {
     char dir[512];
@@ -116,4 +159,5 @@ static void not_here(void)
 }
 
 WEFT_SUITE(intel, {"conforms", conforms}, {"reads the cards", reads_the_cards},
-           {"a lost card stays", a_lost_card_stays}, {"not here", not_here})
+           {"a lost card stays", a_lost_card_stays}, {"not here", not_here},
+           {"links by path are mounted", links_by_path_are_mounted})

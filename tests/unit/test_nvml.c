@@ -359,6 +359,8 @@ static void mig_instances_are_devices_and_their_gpu_is_not(void)
     CHECK_INT(weft_machine_b(m, 0, 3), 0); /* no peer access with MIG on */
     CHECK_INT(weft_machine_t(m, 0, 3), WEFT_DISTANCE_NODE);
     CHECK(nvml_warns(m, "gi11/access does not tell its device node"));
+    CHECK(m->devices[1].healthy && !m->devices[2].healthy); /* a container could not open it */
+    CHECK_CONTAINS(m->devices[2].health_reason, "gi11/access names no node");
 }
 
 static void a_gpu_with_mig_on_and_no_instance_is_named(void)

@@ -44,6 +44,39 @@ static void a_gpu_without_any_name_gets_one(void)
     }
 }
 
+/* Told apart from a /dev that is not the driver's: there nothing is known. */
+static void a_gpu_whose_node_is_missing_is_not_handed_out(void)
+{
+    struct nvml_world w;
+    nvml_world_up(&w, "hgx-h100-8.json", 7);
+    weft_auto(weft_machine_free) struct weft_machine *m = nvml_world_look(&w);
+    if (m != NULL && CHECK_INT(m->device_count, 8)) {
+        CHECK(m->devices[6].healthy && !m->devices[7].healthy);
+        CHECK_STR(m->devices[7].health_reason, "/dev/nvidia7 is not there");
+        CHECK_INT(m->devices[7].node_count, 0);
+    }
+    char path[300];
+    (void)snprintf(path, sizeof(path), "%s/dev/nvidiactl", w.root);
+    CHECK_INT(remove(path), 0);
+    weft_auto(weft_machine_free) struct weft_machine *unseen = nvml_world_look(&w);
+    CHECK(unseen != NULL && unseen->devices[7].healthy);
+}
+
+static void nodes_are_looked_for_below_the_dev_root(void)
+{
+    struct nvml_world w;
+    nvml_world_up(&w, "hgx-h100-8.json", 0);
+    nvml_world_put(&w, "/run/nvidia/driver/dev/nvidiactl", "");
+    nvml_world_put(&w, "/run/nvidia/driver/dev/nvidia0", "");
+    w.options.dev_root = "/run/nvidia/driver";
+    weft_auto(weft_machine_free) struct weft_machine *m = nvml_world_look(&w);
+    if (m != NULL && CHECK_INT(m->device_count, 8)) {
+        CHECK(m->devices[0].healthy && !m->devices[1].healthy);
+        CHECK_STR(m->devices[0].node_count > 0 ? m->devices[0].nodes[0] : "", "/dev/nvidia0");
+        CHECK_INT(m->common_node_count, 1);
+    }
+}
+
 static void wsl_is_one_device(void)
 {
     struct nvml_world w;
@@ -215,6 +248,9 @@ static void the_older_fabric_call_is_used(void)
 
 WEFT_SUITE(nvml_lacks, {"an integrated GPU is a device", an_integrated_gpu_is_a_device},
            {"a GPU without any name gets one", a_gpu_without_any_name_gets_one},
+           {"a GPU whose node is missing is not handed out",
+            a_gpu_whose_node_is_missing_is_not_handed_out},
+           {"nodes are looked for below the dev root", nodes_are_looked_for_below_the_dev_root},
            {"WSL is one device", wsl_is_one_device},
            {"no driver is a machine without devices and a reason",
             no_driver_is_a_machine_without_devices_and_a_reason},
