@@ -363,6 +363,22 @@ static void mig_instances_are_devices_and_their_gpu_is_not(void)
     CHECK_CONTAINS(m->devices[2].health_reason, "gi11/access names no node");
 }
 
+/* The runtime's name of an instance is "GPU:index" with NVML's index: another number would be
+ * another instance. */
+static void mig_indices_may_have_gaps(void)
+{
+    struct nvml_world w;
+    mig_world(&w);
+    nvml_world_edit(&w, "\"mig\": [", "\"mig\": [null,");
+    weft_auto(weft_machine_free) struct weft_machine *m = nvml_world_look(&w);
+    if (m != NULL && CHECK_INT(m->device_count, 4)) {
+        CHECK_STR(m->devices[0].id, "MIG-00000010-0000-4000-8000-000000000010");
+        for (int i = 0; i < 3; i++) {
+            CHECK_INT(m->devices[i].partition, i + 1);
+        }
+    }
+}
+
 static void a_gpu_with_mig_on_and_no_instance_is_named(void)
 {
     struct nvml_world w;
@@ -418,4 +434,4 @@ WEFT_SUITE(
     {"MIG instances are devices and their GPU is not",
      mig_instances_are_devices_and_their_gpu_is_not},
     {"a GPU with MIG on and no instance is named", a_gpu_with_mig_on_and_no_instance_is_named},
-    {"it conforms", it_conforms})
+    {"MIG indices may have gaps", mig_indices_may_have_gaps}, {"it conforms", it_conforms})

@@ -223,8 +223,8 @@ int nvmlDeviceGetMigDeviceHandleByIndex(struct weft_nvml_handle *device, unsigne
     if (rc != 0) {
         return rc;
     }
-    const int count = cJSON_GetArraySize(mock_of(device, "mig"));
-    if ((int)index >= count || index >= MOCK_INSTANCES_MAX) {
+    const cJSON *item = cJSON_GetArrayItem(mock_of(device, "mig"), (int)index);
+    if (item == NULL || cJSON_IsNull(item) || index >= MOCK_INSTANCES_MAX) { /* null: a gap */
         return mock_end(WEFT_NVML_NOT_FOUND);
     }
     *instance = mock_handle(device->gpu, (int)index);
