@@ -57,6 +57,7 @@ enum flag {
     FLAG_PREFIX,
     FLAG_LABEL_RATE,
     FLAG_CRD_RETRY,
+    FLAG_WATCH_IDLE,
     FLAG_LOG_FORMAT,
     FLAG_LOG_LEVEL,
     FLAG_VERSION,
@@ -80,7 +81,9 @@ static const struct option long_options[] = {
     {"instance", required_argument, NULL, FLAG_INSTANCE},
     {"label-prefix", required_argument, NULL, FLAG_PREFIX},
     {"label-rate", required_argument, NULL, FLAG_LABEL_RATE},
-    {"crd-retry", required_argument, NULL, FLAG_CRD_RETRY}, /* for tests; not in the help */
+    /* for tests, which cannot wait that long; not in the help */
+    {"crd-retry", required_argument, NULL, FLAG_CRD_RETRY},
+    {"watch-idle", required_argument, NULL, FLAG_WATCH_IDLE},
     {"log-format", required_argument, NULL, FLAG_LOG_FORMAT},
     {"log-level", required_argument, NULL, FLAG_LOG_LEVEL},
     {"version", no_argument, NULL, FLAG_VERSION},
@@ -141,8 +144,10 @@ static int set_value(struct weft_options *o, int flag, const char *value, struct
         rc = rc == 0 && rate == 0 ? -ERANGE : rc;
         break;
     case FLAG_CRD_RETRY:
+    case FLAG_WATCH_IDLE:
         allowed = "durations like 500ms, 30s, 5m";
-        rc = weft_parse_duration(weft_str(value), &o->crd_retry_ns);
+        rc = weft_parse_duration(weft_str(value),
+                                 flag == FLAG_CRD_RETRY ? &o->crd_retry_ns : &o->watch_idle_ns);
         break;
     case FLAG_LOG_FORMAT:
         allowed = "logfmt, json";

@@ -27,8 +27,9 @@ struct weft_options {
     bool dry_run;
     bool help;
     bool version;
-    unsigned label_rate;  /* a second */
-    int64_t crd_retry_ns; /* between looks for a missing CRD */
+    unsigned label_rate;   /* a second */
+    int64_t crd_retry_ns;  /* between looks for a missing CRD */
+    int64_t watch_idle_ns; /* silence after which a watch counts as dead; 0: the default */
     enum weft_log_format log_format;
     enum weft_log_level log_level;
 };

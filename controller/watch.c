@@ -218,6 +218,7 @@ int weft_controller_start_watching(struct weft_controller *c, struct weft_error 
 {
     struct weft_kube_reflector_options nodes = {
         .codec = WEFT_KUBE_METADATA,
+        .idle_ns = c->options->watch_idle_ns,
         .watcher = {.on_list = nodes_on_list,
                     .on_object = nodes_on_object,
                     .on_synced = nodes_on_synced,
@@ -225,6 +226,7 @@ int weft_controller_start_watching(struct weft_controller *c, struct weft_error 
     };
     struct weft_kube_reflector_options hypernodes = {
         .codec = WEFT_KUBE_JSON,
+        .idle_ns = c->options->watch_idle_ns,
         .missing_retry_ns = c->options->crd_retry_ns,
         .watcher = {.on_list = hypernodes_on_list,
                     .on_object = hypernodes_on_object,

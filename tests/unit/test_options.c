@@ -41,11 +41,13 @@ static void test_good(void)
     CHECK_INT(o.crd_retry_ns, 60 * WEFT_NS_PER_S);
     CHECK(!o.once && !o.dry_run);
     CHECK_INT(PARSE(&o, &err, "--config=c", "--once", "--dry-run", "--label-rate=5",
-                    "--crd-retry=2s", "--log-format", "json", "--log-level", "debug"),
+                    "--crd-retry=2s", "--watch-idle=3s", "--log-format", "json", "--log-level",
+                    "debug"),
               0);
     CHECK(o.once && o.dry_run);
     CHECK_INT(o.label_rate, 5);
     CHECK_INT(o.crd_retry_ns, 2 * WEFT_NS_PER_S);
+    CHECK_INT(o.watch_idle_ns, 3 * WEFT_NS_PER_S);
     CHECK_INT(o.log_format, WEFT_LOG_JSON);
     CHECK_INT(o.log_level, WEFT_LOG_DEBUG);
     CHECK_INT(PARSE(&o, &err, "--help"), 0);
@@ -105,6 +107,8 @@ static void test_names(void)
         {{"--label-rate", "0"}, "--label-rate: bad value \"0\", allowed are 1 to 1000"},
         {{"--crd-retry", "soon"},
          "--crd-retry: bad value \"soon\", allowed are durations like 500ms, 30s, 5m"},
+        {{"--watch-idle", "5x"},
+         "--watch-idle: bad value \"5x\", allowed are durations like 500ms, 30s, 5m"},
         {{"--config"}, "--config needs a value"},
         {{"--config="}, "--config needs a value"},
         {{"--config=c", "--output", ""}, "--output needs a value"},
