@@ -12,8 +12,12 @@
 #include "deviceplugin/pools.h"
 #include "deviceplugin/service.h"
 #include "deviceplugin/stats.h"
+#include "pkg/base/clock.h"
 #include "pkg/base/log.h"
+#include "pkg/loop/loop.h"
 #include "pkg/machine/machine.h"
+
+#define AGAIN_NS WEFT_NS_PER_S
 
 enum { ENDPOINTS_MAGIC = 0x456e6473, /* "Ends" */ ENDPOINT_MAGIC = 0x456e6470 /* "Endp" */ };
 
@@ -29,6 +33,9 @@ struct weft_endpoints {
     uint32_t magic;
     struct weft_endpoints_options options;
     struct weft_machine *machine; /* in use; NULL before the first */
+    struct weft_machine *due;     /* one that there was no memory for; NULL: none */
+    struct weft_timer *again;     /* for it, or for what of machine is not in use yet */
+    bool stopped;
     struct endpoint *items[WEFT_POOLS_MAX];
     size_t count;
 };
@@ -41,6 +48,15 @@ static void on_streams_changed(void *data)
     WEFT_CHECK(endpoint, ENDPOINT_MAGIC);
     if (endpoint->link != NULL) {
         weft_link_streams_changed(endpoint->link);
+    }
+}
+
+static void on_told(void *data, bool registered, const char *error)
+{
+    const struct endpoint *endpoint = data;
+    WEFT_CHECK(endpoint, ENDPOINT_MAGIC);
+    if (endpoint->link != NULL) {
+        weft_link_told(endpoint->link, registered, error);
     }
 }
 
@@ -69,6 +85,7 @@ static int add_endpoint(struct weft_endpoints *e, const char *resource,
     endpoint->magic = ENDPOINT_MAGIC;
     endpoint->resource = weft_strdup(resource);
     int rc = endpoint->resource == NULL ? weft_err_nomem(err) : 0;
+    const char *watched = e->options.registry != NULL ? endpoint->resource : NULL;
     if (rc == 0) {
         rc = weft_service_new(&(struct weft_service_options){.loop = e->options.loop,
                                                              .rpc = e->options.rpc,
@@ -76,6 +93,8 @@ static int add_endpoint(struct weft_endpoints *e, const char *resource,
                                                              .sharing = e->options.pools->sharing,
                                                              .stats = e->options.stats,
                                                              .streams_changed = on_streams_changed,
+                                                             .watched_resource = watched,
+                                                             .told = on_told,
                                                              .data = endpoint},
                               &endpoint->service, err);
     }
@@ -177,6 +196,7 @@ static int register_if_due(struct weft_endpoints *e, struct endpoint *endpoint, 
                                                      .rpc = e->options.rpc,
                                                      .service = endpoint->service,
                                                      .folder = e->options.folder,
+                                                     .registry = e->options.registry,
                                                      .resource = endpoint->resource,
                                                      .stats = e->options.stats},
                          &endpoint->link, err);
@@ -217,6 +237,10 @@ static int use_pool(struct weft_endpoints *e, const struct weft_machine *machine
     endpoint->wanted = true;
     rc = set_devices(endpoint, machine, pool, err);
     if (rc < 0) {
+        if (weft_service_inventory(endpoint->service) == NULL) { /* a new one: as if never made */
+            e->count--;
+            endpoint_free(endpoint);
+        }
         return rc;
     }
     note_pool(machine, pool);
@@ -277,21 +301,54 @@ static int use_pools(struct weft_endpoints *e, const struct weft_machine *machin
     return rc < 0 ? rc : emptied;
 }
 
+/* Memory that lacks comes back: the kubelet must not have to wait for another change. */
+static void plan_again(struct weft_endpoints *e, int rc)
+{
+    if (rc == -ENOMEM) {
+        weft_timer_start(e->again, AGAIN_NS, 0);
+    }
+}
+
 int weft_endpoints_use(struct weft_endpoints *endpoints, struct weft_machine *machine,
                        struct weft_error *err)
 {
     WEFT_CHECK(endpoints, ENDPOINTS_MAGIC);
+    if (endpoints->stopped) {
+        weft_machine_free(machine);
+        return 0;
+    }
+    weft_machine_free(weft_steal(&endpoints->due)); /* this one is newer */
     note_warnings(endpoints, machine);
     bool any = false;
     const int rc = use_pools(endpoints, machine, &any, err);
-    if (!any) { /* no resource has it: what is shown stays what is advertised */
+    plan_again(endpoints, rc);
+    if (!any && rc == -ENOMEM) {
+        endpoints->due = machine;
+    } else if (!any) { /* no resource has it: what is shown stays what is advertised */
         weft_machine_free(machine);
-        return rc;
+    } else {
+        note_health(endpoints, machine);
+        weft_machine_free(endpoints->machine);
+        endpoints->machine = machine;
     }
-    note_health(endpoints, machine);
-    weft_machine_free(endpoints->machine);
-    endpoints->machine = machine;
     return rc;
+}
+
+static void on_again(void *data)
+{
+    struct weft_endpoints *e = data;
+    WEFT_CHECK(e, ENDPOINTS_MAGIC);
+    struct weft_error err = {0};
+    int rc = 0;
+    if (e->due != NULL) {
+        rc = weft_endpoints_use(e, weft_steal(&e->due), &err);
+    } else if (e->machine != NULL) {
+        bool any = false;
+        rc = use_pools(e, e->machine, &any, &err);
+        plan_again(e, rc);
+    }
+    weft_log(rc < 0 ? WEFT_LOG_WARN : WEFT_LOG_INFO, "machine-again",
+             WEFT_KV_S("result", rc < 0 ? err.message : "used"));
 }
 
 const struct weft_machine *weft_endpoints_machine(const struct weft_endpoints *endpoints)
@@ -319,14 +376,34 @@ struct weft_endpoint_view weft_endpoints_at(const struct weft_endpoints *endpoin
 int weft_endpoints_new(const struct weft_endpoints_options *options,
                        struct weft_endpoints **ret_endpoints, struct weft_error *err)
 {
-    struct weft_endpoints *endpoints = weft_calloc(1, sizeof(*endpoints));
+    weft_auto(weft_endpoints_free) struct weft_endpoints *endpoints =
+        weft_calloc(1, sizeof(*endpoints));
     if (endpoints == NULL) {
         return weft_err_nomem(err);
     }
     endpoints->magic = ENDPOINTS_MAGIC;
     endpoints->options = *options;
-    *ret_endpoints = endpoints;
+    const int rc = weft_timer_new(options->loop, on_again, endpoints, &endpoints->again, err);
+    if (rc < 0) {
+        return rc;
+    }
+    *ret_endpoints = weft_steal(&endpoints);
     return 0;
+}
+
+void weft_endpoints_stop(struct weft_endpoints *endpoints)
+{
+    if (endpoints == NULL) {
+        return;
+    }
+    WEFT_CHECK(endpoints, ENDPOINTS_MAGIC);
+    endpoints->stopped = true;
+    weft_timer_free(weft_steal(&endpoints->again));
+    for (size_t i = 0; i < endpoints->count; i++) {
+        if (endpoints->items[i]->link != NULL) {
+            weft_link_stop(endpoints->items[i]->link);
+        }
+    }
 }
 
 void weft_endpoints_free(struct weft_endpoints *endpoints)
@@ -338,6 +415,8 @@ void weft_endpoints_free(struct weft_endpoints *endpoints)
     for (size_t i = 0; i < endpoints->count; i++) {
         endpoint_free(endpoints->items[i]);
     }
+    weft_timer_free(endpoints->again);
+    weft_machine_free(endpoints->due);
     weft_machine_free(endpoints->machine);
     endpoints->magic = 0;
     weft_free(endpoints);

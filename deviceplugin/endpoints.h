@@ -26,7 +26,8 @@ struct weft_stats;
 struct weft_endpoints_options {
     struct weft_loop *loop;
     struct weft_rpc *rpc;
-    const char *folder; /* the kubelet's plugin folder */
+    const char *folder;   /* the kubelet's plugin folder */
+    const char *registry; /* that of its plugin watcher; NULL: Register instead of being found */
     const struct weft_pool_settings *pools;
     enum weft_policy policy;
     /* Registers the resource of whole devices also while there is none: it was named, or the
@@ -38,11 +39,15 @@ struct weft_endpoints_options {
 int weft_endpoints_new(const struct weft_endpoints_options *options,
                        struct weft_endpoints **ret_endpoints, struct weft_error *err)
     __attribute__((warn_unused_result));
+/* Ends all sockets, but keeps the claims on the resources until weft_endpoints_free: the next
+ * instance must not register before gRPC has let go of our streams. NULL is fine. */
+void weft_endpoints_stop(struct weft_endpoints *endpoints);
 void weft_endpoints_free(struct weft_endpoints *endpoints);
 WEFT_DEFINE_AUTO(struct weft_endpoints, weft_endpoints_free)
 
 /* Takes the machine over in any case. On failure some resources may have the new machine and
- * others the one of before; those that failed keep it. -ENOMEM, -EINVAL, -EFBIG. */
+ * others the one of before; those that failed keep it. -ENOMEM (tried again by itself, a second
+ * later), -EINVAL, -EFBIG. */
 int weft_endpoints_use(struct weft_endpoints *endpoints, struct weft_machine *machine,
                        struct weft_error *err) __attribute__((warn_unused_result));
 /* The machine in use, borrowed; NULL before the first. */

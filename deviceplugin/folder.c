@@ -14,6 +14,7 @@
 #include "pkg/base/clock.h"
 #include "pkg/base/mem.h"
 #include "pkg/base/str.h"
+#include "pkg/kubelet/kubelet.h"
 
 enum { GENERATIONS_MAX = 1000000 };
 
@@ -121,4 +122,92 @@ unsigned weft_folder_clean(const char *folder, const char *slug)
         (void)closedir(dir);
     }
     return removed;
+}
+
+/* ---- other plugins ---- */
+
+/* The parts of a resource's name: "gpu" of the vendor "nvidia" at "nvidia.com". */
+struct parts {
+    struct weft_str domain, vendor, name;
+};
+
+static struct parts parts_of(const char *resource)
+{
+    struct weft_str rest = weft_str(resource);
+    struct parts p = {{0}, {0}, {0}};
+    (void)weft_str_split(&rest, '/', &p.domain);
+    p.name = rest;
+    rest = p.domain;
+    (void)weft_str_split(&rest, '.', &p.vendor);
+    return p;
+}
+
+enum { HABITS = 4 };
+
+/* One of the names that plugins give their sockets. */
+static void habit(const struct parts *p, int which, char *name)
+{
+    static const struct {
+        const char *between, *end;
+        bool vendor;
+    } habits[HABITS] = {
+        {"-", ".sock", true}, {"-", ".sock", false}, {"_", "", false}, {"_", ".sock", false}};
+    const struct weft_str *who = habits[which].vendor ? &p->vendor : &p->domain;
+    (void)snprintf(name, WEFT_FOLDER_NAME_MAX, "%.*s%s%.*s%s", WEFT_STR_ARG(*who),
+                   habits[which].between, WEFT_STR_ARG(p->name), habits[which].end);
+}
+
+bool weft_folder_is_rival(const char *name, const char *resource)
+{
+    const struct parts p = parts_of(resource);
+    char other[WEFT_FOLDER_NAME_MAX];
+    for (int i = 0; i < HABITS; i++) {
+        habit(&p, i, other);
+        if (strcmp(name, other) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool alive_in(const char *folder, const char *name)
+{
+    char path[WEFT_FOLDER_NAME_MAX + sizeof(struct sockaddr_un)];
+    const int len = snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return len > 0 && (size_t)len < sizeof(path) && weft_file_identify(path).exists &&
+           weft_socket_alive(path);
+}
+
+void weft_folder_rival(const char *folder, const char *resource, char *name)
+{
+    const struct parts p = parts_of(resource);
+    for (int i = 0; i < HABITS; i++) {
+        habit(&p, i, name);
+        if (alive_in(folder, name)) {
+            return;
+        }
+    }
+    name[0] = '\0';
+}
+
+void weft_folder_others(const char *folder, const char *own, char *text, size_t size)
+{
+    size_t len = 0;
+    text[0] = '\0';
+    DIR *dir = opendir(folder);
+    for (struct dirent *e = dir != NULL ? readdir(dir) : NULL; e != NULL; e = readdir(dir)) {
+        if (strcmp(e->d_name, WEFT_KUBELET_SOCKET) == 0 || strcmp(e->d_name, own) == 0 ||
+            !alive_in(folder, e->d_name)) {
+            continue;
+        }
+        const int n = snprintf(text + len, size - len, "%s%s", len > 0 ? "," : "", e->d_name);
+        if (n < 0 || (size_t)n >= size - len) {
+            text[len] = '\0';
+            break;
+        }
+        len += (size_t)n;
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    }
 }

@@ -42,4 +42,15 @@ int weft_folder_free_name(const char *folder, const char *slug, unsigned *genera
  * left alone. Returns how many. */
 unsigned weft_folder_clean(const char *folder, const char *slug);
 
+/* Is that the file name under which another plugin serves the resource? By the habits of those that
+ * are known: nvidia-gpu.sock (NVIDIA's, HAMi's), gpu.intel.com-i915.sock (Intel's), amd.com_gpu
+ * (AMD's and what else is made with its library). */
+bool weft_folder_is_rival(const char *name, const char *resource);
+/* The file name of a living socket like that: into name, which has WEFT_FOLDER_NAME_MAX bytes, or
+ * "" there if none is. */
+void weft_folder_rival(const char *folder, const char *resource, char *name);
+/* The file names of all living sockets but the kubelet's and own, comma separated, as far as they
+ * fit into text, which has size bytes. */
+void weft_folder_others(const char *folder, const char *own, char *text, size_t size);
+
 #endif

@@ -1,91 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registration, kept alive. All decisions are in step(); everything else only causes it to be
- * called, soon. */
+/* The registration, kept alive. All decisions are in step() and the two ways it ends in
+ * (link-classic.c, link-watched.c); everything else only causes it to be called, soon. */
 #include "deviceplugin/link.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "deviceplugin/folder.h"
+#include "deviceplugin/claim.h"
 #include "deviceplugin/inventory.h"
+#include "deviceplugin/link-internal.h"
 #include "deviceplugin/service.h"
 #include "deviceplugin/stats.h"
-#include "pkg/base/buf.h"
-#include "pkg/base/clock.h"
 #include "pkg/base/log.h"
 #include "pkg/kubelet/kubelet.h"
 #include "pkg/loop/loop.h"
 #include "pkg/machine/machine.h"
 #include "pkg/rpc/rpc.h"
 
-enum { LINK_MAGIC = 0x4c696e6b /* "Link" */ };
-
-/* After an event: several come together when a kubelet starts, and it listens a moment after it
- * made its socket. */
-#define SETTLE_NS (30 * WEFT_NS_PER_MS)
 /* After the stream ended: the end of a kubelet's process closes stream and socket one by one. */
 #define STREAM_SETTLE_NS (200 * WEFT_NS_PER_MS)
-#define REGISTER_TIMEOUT_NS                                                                        \
-    (30 * WEFT_NS_PER_S)                       /* the kubelet itself gives up dialling after 10 s */
-#define STREAM_TIMEOUT_NS (10 * WEFT_NS_PER_S) /* from Register to ListAndWatch */
-#define RETRY_MIN_NS (1 * WEFT_NS_PER_S)
-#define RETRY_MAX_NS (30 * WEFT_NS_PER_S)
-#define RIVAL_WINDOW_NS (60 * WEFT_NS_PER_S)
-#define RIVAL_MIN_NS (30 * WEFT_NS_PER_S)
-#define RIVAL_MAX_NS (300 * WEFT_NS_PER_S)
 #define LOOK_NS (10 * WEFT_NS_PER_S) /* with gRPC's tick: one wake-up for both */
+/* A standby hears of an end by inotify where there was time to tell it; a SIGKILL tells nothing. */
+#define STANDBY_NS (250 * WEFT_NS_PER_MS)
+/* The other one's stream, ending, takes ours with it: for so long that is no sign of a rival. */
+#define TAKE_OVER_NS (3 * WEFT_NS_PER_S)
+#define RIVAL_LOOK_NS (1 * WEFT_NS_PER_S)
+#define UNASKED_NS (5 * WEFT_NS_PER_S)
 
-struct weft_link {
-    uint32_t magic;
-    struct weft_link_options options;
-    char slug[WEFT_FOLDER_NAME_MAX];
-    char *kubelet_path;
-    struct weft_timer *soon; /* step() is due */
-    int64_t soon_ns;         /* when, 0: not planned */
-    struct weft_timer *look; /* slowly, for what inotify does not tell */
-    struct weft_dirwatch *watch;
-    struct weft_file_identity watched; /* the folder under watch */
-
-    /* the current generation */
-    unsigned generation; /* of the next socket */
-    char name[WEFT_FOLDER_NAME_MAX];
-    char *path; /* NULL: not serving */
-    struct weft_file_identity socket;
-    struct weft_rpc_request *request; /* a Register under way */
-    bool used;                        /* this socket was registered once */
-    bool registered;                  /* and the kubelet still knows us, as far as we know */
-    bool stream_seen;                 /* it has opened ListAndWatch on this socket */
-    int64_t registered_ns;
-    struct weft_file_identity kubelet; /* the kubelet.sock that was seen last */
-
-    int64_t not_before_ns; /* no new attempt earlier */
-    int64_t retry_ns;      /* the next delay after a failure */
-    int64_t lost_ns;       /* when the stream last ended at an unchanged, living kubelet */
-    int64_t rival_ns;      /* the next delay if that happens again */
-    bool waiting_said;     /* "waiting for the kubelet" was logged */
-    bool no_folder_said;   /* that its folder is not there was */
-    bool watch_failed_said;
-};
-
-static int64_t now_ns(void)
+int64_t weft_link_now(void)
 {
     return weft_clock_monotonic(weft_clock_system());
 }
 
-/* Makes step() run after delay_ns, or earlier if that is already planned. */
-static void step_within(struct weft_link *link, int64_t delay_ns)
+void weft_link_step_within(struct weft_link *link, int64_t delay_ns)
 {
-    const int64_t due = now_ns() + delay_ns;
+    const int64_t due = weft_link_now() + delay_ns;
     if (link->soon_ns == 0 || due < link->soon_ns) {
         link->soon_ns = due;
         weft_timer_start(link->soon, delay_ns, 0);
     }
 }
 
-static void close_generation(struct weft_link *link)
+static bool watched_way(const struct weft_link *link)
+{
+    return link->options.registry != NULL;
+}
+
+/* ---- the socket ---- */
+
+void weft_link_close(struct weft_link *link)
 {
     weft_rpc_request_free(weft_steal(&link->request));
     weft_service_close(link->options.service);
@@ -98,125 +63,16 @@ static void close_generation(struct weft_link *link)
     link->stream_seen = false;
 }
 
-/* ---- watching ---- */
-
-static void on_folder_event(void *data, const char *name)
+int weft_link_serve(struct weft_link *link, struct weft_error *err)
 {
-    struct weft_link *link = data;
-    WEFT_CHECK(link, LINK_MAGIC);
-    /* of the others, checkpoint files above all, nothing is wanted */
-    if (name == NULL || strcmp(name, WEFT_KUBELET_SOCKET) == 0 || strcmp(name, link->name) == 0 ||
-        !weft_file_identify(link->options.folder).exists) {
-        step_within(link, SETTLE_NS);
-    }
-}
-
-/* Watches the folder that is there now. */
-static void watch_folder(struct weft_link *link)
-{
-    const char *folder = link->options.folder;
-    struct weft_file_identity now = weft_file_identify(folder);
-    now.changed_ns = 0; /* changes with every entry */
-    if (link->watch != NULL && !weft_file_same(&now, &link->watched)) {
-        weft_dirwatch_free(weft_steal(&link->watch));
-    }
-    if (link->watch != NULL || !now.exists) {
-        return;
-    }
-    struct weft_error err = {0};
-    if (weft_dirwatch_new(link->options.loop, folder, on_folder_event, link, &link->watch, &err) ==
-        0) {
-        link->watched = now;
-        link->watch_failed_said = false;
-    } else if (!link->watch_failed_said) {
-        weft_log(WEFT_LOG_WARN, "folder-not-watched", WEFT_KV_S("reason", err.message),
-                 WEFT_KV_S("effect", "a kubelet restart is noticed within 10 s"));
-        link->watch_failed_said = true;
-    }
-}
-
-/* ---- registering ---- */
-
-static void plan_retry(struct weft_link *link, const struct weft_error *why)
-{
-    link->options.stats->register_failed++;
-    weft_log(WEFT_LOG_WARN, "not-registered", WEFT_KV_S("reason", why->message),
-             WEFT_KV_I("retry_ms", link->retry_ns / WEFT_NS_PER_MS));
-    link->not_before_ns = now_ns() + link->retry_ns;
-    step_within(link, link->retry_ns);
-    link->retry_ns = link->retry_ns * 2 < RETRY_MAX_NS ? link->retry_ns * 2 : RETRY_MAX_NS;
-}
-
-static void on_registered(void *data, const struct weft_rpc_result *result)
-{
-    struct weft_link *link = data;
-    WEFT_CHECK(link, LINK_MAGIC);
-    weft_rpc_request_free(weft_steal(&link->request));
-    if (result->code != WEFT_RPC_OK) {
-        struct weft_error err = {0};
-        (void)weft_rpc_result_error(result, &err);
-        (void)weft_err_wrap(&err, err.code, "Register at %s", link->kubelet_path);
-        plan_retry(link, &err);
-        return;
-    }
-    link->used = true;
-    link->registered = true;
-    link->registered_ns = now_ns();
-    link->retry_ns = RETRY_MIN_NS;
-    link->options.stats->registered++;
-    const struct weft_inventory *inventory = weft_service_inventory(link->options.service);
-    weft_log(WEFT_LOG_INFO, "registered", WEFT_KV_S("resource", link->options.resource),
-             WEFT_KV_S("endpoint", link->name),
-             WEFT_KV_I("devices", weft_inventory_machine(inventory)->device_count));
-    if (link->options.registered != NULL) {
-        link->options.registered(link->options.data);
-    }
-    if (weft_service_streams(link->options.service) == 0) {
-        step_within(link, STREAM_TIMEOUT_NS);
-    }
-}
-
-static int ask(struct weft_link *link, struct weft_error *err)
-{
-    weft_auto(weft_buf_done) struct weft_buf bytes;
-    weft_buf_init(&bytes, WEFT_KUBELET_MESSAGE_MAX);
-    weft_kubelet_encode_registration(
-        &(struct weft_kubelet_registration){.version = WEFT_KUBELET_VERSION,
-                                            .endpoint = link->name,
-                                            .resource = link->options.resource,
-                                            .options = {.preferred_allocation = true}},
-        &bytes);
-    if (bytes.status < 0) {
-        return weft_err_nomem(err);
-    }
-    weft_auto(weft_rpc_channel_free) struct weft_rpc_channel *channel = NULL;
-    const int rc = weft_rpc_channel_new(link->options.rpc, link->kubelet_path,
-                                        WEFT_KUBELET_MESSAGE_MAX, &channel, err);
+    const char *folder = watched_way(link) ? link->options.registry : link->options.folder;
+    weft_link_close(link);
+    (void)weft_folder_clean(folder, link->slug);
+    int rc = weft_folder_free_name(folder, link->slug, &link->generation, link->name, err);
     if (rc < 0) {
         return rc;
     }
-    return weft_rpc_request_new(
-        channel,
-        &(struct weft_rpc_request_options){.method = WEFT_KUBELET_REGISTER,
-                                           .bytes = weft_buf_text(&bytes),
-                                           .len = bytes.len,
-                                           .timeout_ns = REGISTER_TIMEOUT_NS,
-                                           .done = on_registered,
-                                           .data = link},
-        &link->request, err);
-}
-
-/* A new socket that accepts connections. */
-static int serve(struct weft_link *link, struct weft_error *err)
-{
-    close_generation(link);
-    (void)weft_folder_clean(link->options.folder, link->slug);
-    int rc =
-        weft_folder_free_name(link->options.folder, link->slug, &link->generation, link->name, err);
-    if (rc < 0) {
-        return rc;
-    }
-    weft_autofree char *path = weft_asprintf("%s/%s", link->options.folder, link->name);
+    weft_autofree char *path = weft_asprintf("%s/%s", folder, link->name);
     if (path == NULL) {
         return weft_err_nomem(err);
     }
@@ -233,25 +89,88 @@ static int serve(struct weft_link *link, struct weft_error *err)
     return 0;
 }
 
-static bool socket_is_ours(const struct weft_link *link)
+bool weft_link_socket_is_ours(const struct weft_link *link)
 {
     const struct weft_file_identity now =
         link->path != NULL ? weft_file_identify(link->path) : (struct weft_file_identity){0};
     return now.exists && now.device == link->socket.device && now.inode == link->socket.inode;
 }
 
-/* The stream ended at a kubelet that is still the same and alive: it dropped us. Once may be any
- * reason; twice within a minute means that somebody else registers this resource. */
-static void note_loss(struct weft_link *link)
+/* ---- watching ---- */
+
+static void on_folder_event(void *data, const char *name)
 {
-    const int64_t now = now_ns();
-    const bool again = link->lost_ns != 0 && now - link->lost_ns < RIVAL_WINDOW_NS;
-    /* peace for as long as the last step back lasted, and a window more, forgives */
-    if (!again && now - link->lost_ns > link->rival_ns + RIVAL_WINDOW_NS) {
-        link->rival_ns = RIVAL_MIN_NS;
+    struct weft_link *link = data;
+    WEFT_CHECK(link, WEFT_LINK_MAGIC);
+    /* of the others, checkpoint files above all, nothing is wanted */
+    if (name == NULL || strcmp(name, WEFT_KUBELET_SOCKET) == 0 || strcmp(name, link->name) == 0 ||
+        strcmp(name, weft_claim_name(link->claim)) == 0 ||
+        weft_folder_is_rival(name, link->options.resource) ||
+        !weft_file_identify(link->options.folder).exists) {
+        weft_link_step_within(link, WEFT_LINK_SETTLE_NS);
     }
-    link->lost_ns = now;
-    if (!again) {
+}
+
+/* Watches the folder that is there now. */
+static void watch_folder(struct weft_link *link, const char *folder, struct weft_dirwatch **watch,
+                         struct weft_file_identity *watched)
+{
+    struct weft_file_identity now = weft_file_identify(folder);
+    now.changed_ns = 0; /* changes with every entry */
+    if (*watch != NULL && !weft_file_same(&now, watched)) {
+        weft_dirwatch_free(weft_steal(watch));
+    }
+    if (*watch != NULL || !now.exists) {
+        return;
+    }
+    struct weft_error err = {0};
+    if (weft_dirwatch_new(link->options.loop, folder, on_folder_event, link, watch, &err) == 0) {
+        *watched = now;
+        link->watch_failed_said = false;
+    } else if (!link->watch_failed_said) {
+        weft_log(WEFT_LOG_WARN, "folder-not-watched", WEFT_KV_S("reason", err.message),
+                 WEFT_KV_S("effect", "a kubelet restart is noticed within 10 s"));
+        link->watch_failed_said = true;
+    }
+}
+
+/* ---- how it goes ---- */
+
+void weft_link_plan_retry(struct weft_link *link, const struct weft_error *why)
+{
+    const int64_t wait = weft_spread(link->retry_ns, &link->seed);
+    link->options.stats->register_failed++;
+    weft_log(WEFT_LOG_WARN, "not-registered", WEFT_KV_S("resource", link->options.resource),
+             WEFT_KV_S("reason", why->message), WEFT_KV_I("retry_ms", wait / WEFT_NS_PER_MS));
+    link->not_before_ns = weft_link_now() + wait;
+    weft_link_step_within(link, wait);
+    link->retry_ns =
+        link->retry_ns * 2 < WEFT_LINK_RETRY_MAX_NS ? link->retry_ns * 2 : WEFT_LINK_RETRY_MAX_NS;
+}
+
+void weft_link_note_registered(struct weft_link *link)
+{
+    link->registered = true;
+    link->registered_ns = weft_link_now();
+    link->retry_ns = WEFT_LINK_RETRY_MIN_NS;
+    link->waiting_said = false;
+    link->away = false;
+    link->options.stats->registered++;
+    const struct weft_inventory *inventory = weft_service_inventory(link->options.service);
+    weft_log(WEFT_LOG_INFO, "registered", WEFT_KV_S("resource", link->options.resource),
+             WEFT_KV_S("endpoint", link->name),
+             WEFT_KV_I("devices", weft_inventory_machine(inventory)->device_count));
+    if (link->options.registered != NULL) {
+        link->options.registered(link->options.data);
+    }
+}
+
+void weft_link_note_loss(struct weft_link *link)
+{
+    const int64_t now = weft_link_now();
+    const bool takes_over = link->took_over_ns != 0 && now - link->took_over_ns < TAKE_OVER_NS;
+    const int64_t away = takes_over ? 0 : weft_rivalry_lost(&link->rivalry, now);
+    if (away == 0) {
         weft_log(WEFT_LOG_WARN, "stream-lost", WEFT_KV_S("resource", link->options.resource),
                  WEFT_KV_S("action", "registering again"));
         return;
@@ -259,112 +178,136 @@ static void note_loss(struct weft_link *link)
     static const char rival[] = "the kubelet dropped us twice within a minute: another plugin "
                                 "registers this resource; run one of the two";
     static const char mute[] = "the kubelet takes registrations but does not ask for the devices";
+    char others[WEFT_LINK_OTHERS_MAX];
+    weft_folder_others(link->options.folder, link->name, others, sizeof(others));
     weft_log(WEFT_LOG_ERROR, link->stream_seen ? "another-plugin" : "not-listed",
              WEFT_KV_S("resource", link->options.resource),
              WEFT_KV_S("reason", link->stream_seen ? rival : mute),
-             WEFT_KV_I("retry_ms", link->rival_ns / WEFT_NS_PER_MS));
-    link->not_before_ns = now + link->rival_ns;
-    link->lost_ns = link->not_before_ns; /* the wait is no time of peace */
-    link->rival_ns = link->rival_ns * 2 < RIVAL_MAX_NS ? link->rival_ns * 2 : RIVAL_MAX_NS;
+             WEFT_KV_S("other_sockets", others), WEFT_KV_I("retry_ms", away / WEFT_NS_PER_MS));
+    link->options.stats->stepped_back++;
+    link->not_before_ns = now + away;
+    link->away = link->stream_seen;
 }
 
-/* Is the registration whole? If it is not, forgets it. */
-static bool still_registered(struct weft_link *link, const struct weft_file_identity *kubelet)
+bool weft_link_must_wait(struct weft_link *link)
 {
-    if (!link->registered) {
-        return false;
+    int64_t wait = link->not_before_ns - weft_link_now();
+    if (wait <= 0 && link->rival[0] != '\0') {
+        wait = RIVAL_LOOK_NS; /* its end may come without a sign */
     }
-    const bool same_kubelet = weft_file_same(kubelet, &link->kubelet);
-    if (!same_kubelet || !socket_is_ours(link)) {
-        weft_log(WEFT_LOG_INFO, "kubelet-changed",
-                 WEFT_KV_S("reason", same_kubelet      ? "own socket is gone"
-                                     : kubelet->exists ? "kubelet.sock is new"
-                                                       : "kubelet.sock is gone"));
-        link->registered = false;
-        if (now_ns() - link->registered_ns < RETRY_MIN_NS) { /* who removes it may do so again */
-            link->not_before_ns = now_ns() + RETRY_MIN_NS;
-        }
-        return false;
+    if (wait > 0) {
+        weft_link_step_within(link, wait);
     }
-    if (weft_service_streams(link->options.service) > 0) {
-        return true;
-    }
-    const int64_t wait = link->registered_ns + STREAM_TIMEOUT_NS - now_ns();
-    if (!link->stream_seen && wait > 0) {
-        step_within(link, wait);
-        return true;
-    }
-    if (weft_socket_alive(link->kubelet_path)) {
-        note_loss(link);
-    } /* else it went down: nothing odd about that */
-    link->registered = false;
-    return false;
+    return wait > 0;
 }
 
-static void try_to_register(struct weft_link *link)
+/* ---- who may register ---- */
+
+static void stand_by(struct weft_link *link)
+{
+    if (!link->standby) {
+        weft_log(link->registered ? WEFT_LOG_WARN : WEFT_LOG_INFO, "standby",
+                 WEFT_KV_S("resource", link->options.resource),
+                 WEFT_KV_S("reason", "another weft-device-plugin registers it on this node"),
+                 WEFT_KV_S("holder", weft_claim_holder(link->claim)),
+                 WEFT_KV_S("action", "takes over when that one ends"));
+        weft_link_close(link);
+        link->standby = true;
+    }
+    weft_link_step_within(link, STANDBY_NS);
+}
+
+/* Nobody can be asked. That is no reason not to register, but one that knows of another waits a
+ * while: the fault may be of the moment. */
+static bool go_on_unasked(struct weft_link *link, const struct weft_error *err)
+{
+    const int64_t now = weft_link_now();
+    link->unasked_ns = link->unasked_ns != 0 ? link->unasked_ns : now;
+    if (link->standby && now - link->unasked_ns < UNASKED_NS) {
+        weft_link_step_within(link, STANDBY_NS);
+        return false;
+    }
+    if (!link->claim_failed_said && err->code != -ENOENT) { /* no folder yet */
+        weft_log(WEFT_LOG_WARN, "claim-unknown", WEFT_KV_S("reason", err->message),
+                 WEFT_KV_S("effect", "a second weft-device-plugin on this node is not noticed"));
+        link->claim_failed_said = true;
+    }
+    return true;
+}
+
+/* Are we the one instance on this node that may register the resource? */
+static bool has_claim(struct weft_link *link)
 {
     struct weft_error err = {0};
-    int rc = 0;
-    if (link->used || !socket_is_ours(link)) {
-        rc = serve(link, &err);
+    const enum weft_claim_state state = weft_claim_check(link->claim, weft_link_now(), &err);
+    if (state == WEFT_CLAIM_TAKEN) {
+        link->unasked_ns = 0;
+        stand_by(link);
+        return false;
     }
-    rc = rc == 0 ? ask(link, &err) : rc;
-    if (rc < 0) {
-        plan_retry(link, &err);
+    if (state == WEFT_CLAIM_UNKNOWN && !go_on_unasked(link, &err)) {
+        return false;
     }
+    if (state == WEFT_CLAIM_HELD) {
+        link->unasked_ns = 0;
+        link->claim_failed_said = false;
+    }
+    if (link->standby) {
+        weft_log(WEFT_LOG_INFO, "takes-over", WEFT_KV_S("resource", link->options.resource));
+        link->standby = false;
+        link->took_over_ns = weft_link_now();
+        link->not_before_ns = 0;
+        link->retry_ns = WEFT_LINK_RETRY_MIN_NS;
+    }
+    return true;
 }
 
-/* Once for each of the two reasons. A kubelet makes its folder before its socket, so without one
- * the path is most likely wrong. */
-static void say_waiting(struct weft_link *link)
+/* Another plugin's socket for this resource comes or goes. Where it was there first, it stays
+ * alone; where we were, nothing helps but to say so: ending our stream would end its own too. */
+static void look_for_rival(struct weft_link *link)
 {
-    const bool folder = weft_folder_there(link->options.folder);
-    if (!folder && !link->no_folder_said) {
-        weft_log(WEFT_LOG_WARN, "no-plugin-folder", WEFT_KV_S("folder", link->options.folder),
-                 WEFT_KV_S("reason", "is not there or is no folder"),
-                 WEFT_KV_S("effect", "waiting for it"));
-    } else if (folder && !link->waiting_said) {
-        weft_log(WEFT_LOG_INFO, "waiting-for-kubelet", WEFT_KV_S("socket", link->kubelet_path));
+    char now[WEFT_FOLDER_NAME_MAX];
+    weft_folder_rival(link->options.folder, link->options.resource, now);
+    if (strcmp(now, link->rival) == 0) {
+        return;
     }
-    link->no_folder_said = !folder;
-    link->waiting_said = folder;
+    if (now[0] != '\0') {
+        weft_log(WEFT_LOG_ERROR, "another-plugin", WEFT_KV_S("resource", link->options.resource),
+                 WEFT_KV_S("socket", now),
+                 WEFT_KV_S("reason", "another plugin serves this resource; run one of the two"),
+                 WEFT_KV_S("effect", link->registered ? "the kubelet listens to both"
+                                                      : "does not register while it is there"));
+    } else {
+        weft_log(WEFT_LOG_INFO, "other-plugin-gone", WEFT_KV_S("resource", link->options.resource),
+                 WEFT_KV_S("socket", link->rival));
+        link->not_before_ns = 0;
+        link->away = false;
+    }
+    (void)snprintf(link->rival, sizeof(link->rival), "%s", now);
 }
 
 /* The one place that decides. */
 static void step(struct weft_link *link)
 {
-    watch_folder(link);
-    const struct weft_file_identity kubelet = weft_file_identify(link->kubelet_path);
-    if (still_registered(link, &kubelet)) {
+    watch_folder(link, link->options.folder, &link->watch, &link->watched);
+    if (watched_way(link)) {
+        watch_folder(link, link->options.registry, &link->registry_watch, &link->registry_watched);
+    }
+    if (!has_claim(link)) {
         return;
     }
-    if (!weft_file_same(&kubelet, &link->kubelet)) { /* news: no reason to wait any longer */
-        link->not_before_ns = 0;
-        link->retry_ns = RETRY_MIN_NS;
-        link->kubelet = kubelet;
-        weft_rpc_request_free(weft_steal(&link->request));
-    }
-    if (link->request != NULL) {
-        return; /* it has a time limit */
-    }
-    if (!kubelet.exists) { /* inotify or the slow look will see it come */
-        say_waiting(link);
-        return;
-    }
-    link->waiting_said = false;
-    link->no_folder_said = false;
-    const int64_t wait = link->not_before_ns - now_ns();
-    if (wait > 0) {
-        step_within(link, wait);
+    look_for_rival(link);
+    if (watched_way(link)) {
+        weft_link_step_watched(link);
     } else {
-        try_to_register(link);
+        weft_link_step_classic(link);
     }
 }
 
 static void on_soon(void *data)
 {
     struct weft_link *link = data;
-    WEFT_CHECK(link, LINK_MAGIC);
+    WEFT_CHECK(link, WEFT_LINK_MAGIC);
     link->soon_ns = 0;
     step(link);
 }
@@ -372,27 +315,71 @@ static void on_soon(void *data)
 static void on_look(void *data)
 {
     struct weft_link *link = data;
-    WEFT_CHECK(link, LINK_MAGIC);
+    WEFT_CHECK(link, WEFT_LINK_MAGIC);
     step(link);
+}
+
+/* ---- what others see ---- */
+
+enum weft_link_role weft_link_role(const struct weft_link *link)
+{
+    WEFT_CHECK(link, WEFT_LINK_MAGIC);
+    return link->standby      ? WEFT_LINK_STANDBY
+           : link->registered ? WEFT_LINK_REGISTERED
+                              : WEFT_LINK_WAITING;
 }
 
 bool weft_link_registered(const struct weft_link *link)
 {
-    WEFT_CHECK(link, LINK_MAGIC);
-    return link->registered;
+    return weft_link_role(link) == WEFT_LINK_REGISTERED;
+}
+
+const char *weft_link_rival(const struct weft_link *link)
+{
+    WEFT_CHECK(link, WEFT_LINK_MAGIC);
+    return link->rival[0] != '\0' ? link->rival : link->away ? "unknown" : "";
 }
 
 void weft_link_streams_changed(struct weft_link *link)
 {
-    WEFT_CHECK(link, LINK_MAGIC);
+    WEFT_CHECK(link, WEFT_LINK_MAGIC);
     if (weft_service_streams(link->options.service) > 0) {
         link->stream_seen = true;
+        if (watched_way(link) && !link->registered) {
+            weft_link_note_registered(link);
+        }
     } else if (link->registered) {
-        step_within(link, STREAM_SETTLE_NS);
+        weft_link_step_within(link, STREAM_SETTLE_NS);
     }
 }
 
+void weft_link_told(struct weft_link *link, bool registered, const char *error)
+{
+    WEFT_CHECK(link, WEFT_LINK_MAGIC);
+    if (registered) {
+        return; /* the stream, which came before, said so */
+    }
+    link->options.stats->register_failed++;
+    if (!link->refused_said) { /* the kubelet tries every second */
+        weft_log(WEFT_LOG_ERROR, "not-registered", WEFT_KV_S("resource", link->options.resource),
+                 WEFT_KV_S("reason", error));
+    }
+    link->refused_said = true;
+}
+
 /* ---- life ---- */
+
+static int make_parts(struct weft_link *link, struct weft_error *err)
+{
+    const struct weft_link_options *options = &link->options;
+    link->kubelet_path = weft_asprintf("%s/%s", options->folder, WEFT_KUBELET_SOCKET);
+    if (link->kubelet_path == NULL) {
+        return weft_err_nomem(err);
+    }
+    int rc = weft_claim_new(options->folder, link->slug, &link->claim, err);
+    rc = rc == 0 ? weft_timer_new(options->loop, on_soon, link, &link->soon, err) : rc;
+    return rc == 0 ? weft_timer_new(options->loop, on_look, link, &link->look, err) : rc;
+}
 
 int weft_link_new(const struct weft_link_options *options, struct weft_link **ret_link,
                   struct weft_error *err)
@@ -401,27 +388,30 @@ int weft_link_new(const struct weft_link_options *options, struct weft_link **re
     if (link == NULL) {
         return weft_err_nomem(err);
     }
-    link->magic = LINK_MAGIC;
+    link->magic = WEFT_LINK_MAGIC;
     link->options = *options;
     link->generation = 1;
-    link->retry_ns = RETRY_MIN_NS;
-    link->rival_ns = RIVAL_MIN_NS;
+    link->retry_ns = WEFT_LINK_RETRY_MIN_NS;
+    link->seed = (uint64_t)weft_link_now() ^ (uint64_t)getpid();
     (void)weft_folder_slug(options->resource, link->slug);
-    link->kubelet_path = weft_asprintf("%s/%s", options->folder, WEFT_KUBELET_SOCKET);
-    if (link->kubelet_path == NULL) {
-        return weft_err_nomem(err);
-    }
-    int rc = weft_timer_new(options->loop, on_soon, link, &link->soon, err);
-    if (rc == 0) {
-        rc = weft_timer_new(options->loop, on_look, link, &link->look, err);
-    }
+    const int rc = make_parts(link, err);
     if (rc < 0) {
         return rc;
     }
     weft_timer_start_aligned(link->look, LOOK_NS);
-    step_within(link, 0);
+    weft_link_step_within(link, 0);
     *ret_link = weft_steal(&link);
     return 0;
+}
+
+void weft_link_stop(struct weft_link *link)
+{
+    WEFT_CHECK(link, WEFT_LINK_MAGIC);
+    weft_link_close(link);
+    weft_timer_free(weft_steal(&link->soon));
+    weft_timer_free(weft_steal(&link->look));
+    weft_dirwatch_free(weft_steal(&link->watch));
+    weft_dirwatch_free(weft_steal(&link->registry_watch));
 }
 
 void weft_link_free(struct weft_link *link)
@@ -429,11 +419,8 @@ void weft_link_free(struct weft_link *link)
     if (link == NULL) {
         return;
     }
-    WEFT_CHECK(link, LINK_MAGIC);
-    close_generation(link);
-    weft_timer_free(link->soon);
-    weft_timer_free(link->look);
-    weft_dirwatch_free(link->watch);
+    weft_link_stop(link);
+    weft_claim_free(link->claim);
     weft_free(link->kubelet_path);
     link->magic = 0;
     weft_free(link);

@@ -7,6 +7,7 @@
 #include "deviceplugin/endpoints.h"
 #include "deviceplugin/inventory.h"
 #include "deviceplugin/link.h"
+#include "deviceplugin/pools.h"
 #include "deviceplugin/service.h"
 #include "deviceplugin/stats.h"
 #include "pkg/base/buf.h"
@@ -15,7 +16,12 @@
 #include "pkg/http/http.h"
 #include "pkg/machine/machine.h"
 
-enum { OBSERVE_MAGIC = 0x4f627376 /* "Obsv" */, STATUS_NOT_FOUND = 404, STATUS_UNAVAILABLE = 503 };
+enum {
+    OBSERVE_MAGIC = 0x4f627376, /* "Obsv" */
+    STATUS_NOT_FOUND = 404,
+    STATUS_UNAVAILABLE = 503,
+    ROLE_BYTES_MAX = 1024 /* what /readyz says of one resource */
+};
 
 struct weft_observe {
     uint32_t magic;
@@ -116,7 +122,30 @@ static bool is_registered(const struct weft_endpoint_view *view)
     return view->link != NULL && weft_link_registered(view->link);
 }
 
-/* By resource: registered, and streams. */
+static bool is_standby(const struct weft_endpoint_view *view)
+{
+    return view->link != NULL && weft_link_role(view->link) == WEFT_LINK_STANDBY;
+}
+
+/* Plugins that are not weft's and serve a resource of ours. */
+static void put_rivals(const struct weft_observe *o, struct weft_buf *buf)
+{
+    weft_metric_head(buf, "weft_plugin_rival", WEFT_METRIC_GAUGE,
+                     "1 for another vendor's plugin of the same resource, by its socket.");
+    for (size_t i = 0; i < weft_endpoints_count(o->options.endpoints); i++) {
+        const struct weft_endpoint_view view = weft_endpoints_at(o->options.endpoints, i);
+        const char *rival = view.link != NULL ? weft_link_rival(view.link) : "";
+        const char *const labels[] = {"resource", view.resource, "socket", rival, NULL};
+        if (rival[0] != '\0') {
+            weft_metric_value(buf, "weft_plugin_rival", labels, 1);
+        }
+    }
+    weft_metric_single(buf, "weft_plugin_stepped_back_total", WEFT_METRIC_COUNTER,
+                       "Times that a registration waited because of another plugin.",
+                       o->options.stats->stepped_back);
+}
+
+/* By resource: registered, standby, and streams. */
 static void put_registrations(const struct weft_observe *o, struct weft_buf *buf)
 {
     const size_t count = weft_endpoints_count(o->options.endpoints);
@@ -126,6 +155,13 @@ static void put_registrations(const struct weft_observe *o, struct weft_buf *buf
         const struct weft_endpoint_view view = weft_endpoints_at(o->options.endpoints, i);
         const char *const labels[] = {"resource", view.resource, NULL};
         weft_metric_value(buf, "weft_plugin_registered", labels, is_registered(&view) ? 1 : 0);
+    }
+    weft_metric_head(buf, "weft_plugin_standby", WEFT_METRIC_GAUGE,
+                     "1 while another instance on the node registers the resource.");
+    for (size_t i = 0; i < count; i++) {
+        const struct weft_endpoint_view view = weft_endpoints_at(o->options.endpoints, i);
+        const char *const labels[] = {"resource", view.resource, NULL};
+        weft_metric_value(buf, "weft_plugin_standby", labels, is_standby(&view) ? 1 : 0);
     }
     weft_metric_head(buf, "weft_plugin_streams", WEFT_METRIC_GAUGE, "Open ListAndWatch streams.");
     for (size_t i = 0; i < count; i++) {
@@ -145,6 +181,7 @@ static void put_link(const struct weft_observe *o, struct weft_buf *buf)
     const struct part uses[] = {
         {"used", s->machine_changes}, {"refused", s->machine_refused}, {NULL, 0}};
     put_registrations(o, buf);
+    put_rivals(o, buf);
     put_counter(buf, "weft_plugin_registrations_total", "Registrations at the kubelet by result.",
                 "result", results);
     weft_metric_single(buf, "weft_plugin_device_lists_sent_total", WEFT_METRIC_COUNTER,
@@ -172,36 +209,59 @@ static void put_metrics(const struct weft_observe *o, struct weft_http_answer *a
 /* ---- the other pages ---- */
 
 /* Nothing to register is no fault of the plugin's: a node without devices must not hold up a
- * rollout. */
-static void put_idle(const struct weft_machine *machine, struct weft_buf *buf)
+ * rollout. A driver that has not answered yet is: the instance before may still know the devices.
+ */
+static void put_idle(const struct weft_machine *machine, struct weft_http_answer *answer)
 {
-    const char *why = machine == NULL              ? "the driver has not answered yet"
-                      : machine->warning_count > 0 ? machine->warnings[0]
-                                                   : machine->name;
-    (void)weft_buf_printf(buf, "ok\nno device to register: %s\n", why);
+    if (machine == NULL) {
+        answer->status = STATUS_UNAVAILABLE;
+        (void)weft_buf_puts(&answer->body, "the driver has not answered yet\n");
+        return;
+    }
+    (void)weft_buf_printf(&answer->body, "ok\nno device to register: %s\n",
+                          machine->warning_count > 0 ? machine->warnings[0] : machine->name);
 }
 
-/* Level-triggered like the registration itself: what is missing now. */
+/* One resource's part of /readyz; false: it is missing. */
+static bool put_ready_resource(const struct weft_endpoint_view *view, struct weft_buf *buf)
+{
+    switch (weft_link_role(view->link)) {
+    case WEFT_LINK_STANDBY:
+        (void)weft_buf_printf(buf, "role=standby %s\n", view->resource);
+        return true;
+    case WEFT_LINK_REGISTERED:
+        (void)weft_buf_printf(buf, "role=active %s\n", view->resource);
+        return true;
+    case WEFT_LINK_WAITING:
+    case WEFT_LINK_ROLE_COUNT:
+        break;
+    }
+    const char *rival = weft_link_rival(view->link);
+    (void)weft_buf_printf(buf, "not registered at the kubelet for %s%s%s%s\n", view->resource,
+                          rival[0] != '\0' ? ": another plugin serves it (" : "", rival,
+                          rival[0] != '\0' ? ")" : "");
+    return false;
+}
+
+/* Level-triggered like the registration itself: what is missing now. A standby is ready: the
+ * instance that it waits for is told to end only then. */
 static void put_ready(const struct weft_observe *o, struct weft_http_answer *answer)
 {
     size_t due = 0;
     size_t missing = 0;
+    weft_auto(weft_buf_done) struct weft_buf roles;
+    weft_buf_init(&roles, (size_t)WEFT_POOLS_MAX * ROLE_BYTES_MAX);
     for (size_t i = 0; i < weft_endpoints_count(o->options.endpoints); i++) {
         const struct weft_endpoint_view view = weft_endpoints_at(o->options.endpoints, i);
         due += view.link != NULL ? 1 : 0;
-        if (view.link != NULL && !is_registered(&view)) {
-            missing++;
-            (void)weft_buf_printf(&answer->body, "not registered at the kubelet for %s\n",
-                                  view.resource);
-        }
+        missing += view.link != NULL && !put_ready_resource(&view, &roles) ? 1 : 0;
     }
     if (due == 0) {
-        put_idle(weft_endpoints_machine(o->options.endpoints), &answer->body);
-    } else if (missing == 0) {
-        (void)weft_buf_puts(&answer->body, "ok\n");
-    } else {
-        answer->status = STATUS_UNAVAILABLE;
+        put_idle(weft_endpoints_machine(o->options.endpoints), answer);
+        return;
     }
+    answer->status = missing > 0 ? STATUS_UNAVAILABLE : answer->status;
+    (void)weft_buf_printf(&answer->body, "%s%s", missing > 0 ? "" : "ok\n", weft_buf_text(&roles));
 }
 
 static void put_allocations(const struct weft_stats *s, struct weft_buf *buf)

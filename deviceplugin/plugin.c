@@ -89,6 +89,9 @@ static int start_endpoints(struct plugin *plugin, struct weft_error *err)
         .loop = plugin->loop,
         .rpc = plugin->rpc,
         .folder = options->plugin_dir,
+        .registry = options->registration == WEFT_REGISTRATION_WATCHER
+                        ? options->registry_dir
+                        : NULL,
         .pools = &options->pools,
         .policy = options->policy,
         .always = options->pools.resource != NULL || options->machine != NULL,
@@ -121,9 +124,10 @@ static int start(struct plugin *plugin, struct weft_error *err)
 static void stop(struct plugin *plugin)
 {
     weft_observe_free(plugin->observe);
-    weft_endpoints_free(plugin->endpoints);
-    weft_source_free(plugin->source);
-    weft_rpc_free(plugin->rpc);
+    weft_endpoints_stop(plugin->endpoints);
+    weft_rpc_free(plugin->rpc);             /* our streams have ended */
+    weft_endpoints_free(plugin->endpoints); /* now another instance may register */
+    weft_source_free(plugin->source);       /* may wait for a driver */
     weft_signal_free(plugin->term);
     weft_signal_free(plugin->interrupt);
     weft_signal_free(plugin->hangup);

@@ -40,6 +40,16 @@ static int64_t now_ns(void)
 
 /* ---- methods ---- */
 
+/* An answer that could not be made whole is none: half of one would be believed. */
+static void reply(struct weft_rpc_call *call, const struct weft_buf *answer)
+{
+    if (answer->status < 0) {
+        weft_rpc_call_finish(call, WEFT_RPC_RESOURCE_EXHAUSTED, "out of memory");
+    } else {
+        weft_rpc_call_reply(call, weft_buf_text(answer), answer->len);
+    }
+}
+
 static void on_options(void *data, struct weft_rpc_call *call, const void *request, size_t len)
 {
     (void)data;
@@ -49,7 +59,35 @@ static void on_options(void *data, struct weft_rpc_call *call, const void *reque
     weft_buf_init(&answer, WEFT_KUBELET_MESSAGE_MAX);
     weft_kubelet_encode_options(&(struct weft_kubelet_options){.preferred_allocation = true},
                                 &answer);
-    weft_rpc_call_reply(call, weft_buf_text(&answer), answer.len);
+    reply(call, &answer);
+}
+
+/* The plugin watcher asks what this socket is. */
+static void on_get_info(void *data, struct weft_rpc_call *call, const void *request, size_t len)
+{
+    struct weft_service *service = data;
+    WEFT_CHECK(service, SERVICE_MAGIC);
+    (void)request;
+    (void)len;
+    weft_auto(weft_buf_done) struct weft_buf answer;
+    weft_buf_init(&answer, WEFT_KUBELET_MESSAGE_MAX);
+    weft_kubelet_encode_plugin_info(service->options.watched_resource, &answer);
+    reply(call, &answer);
+}
+
+static void on_notify(void *data, struct weft_rpc_call *call, const void *request, size_t len)
+{
+    struct weft_service *service = data;
+    WEFT_CHECK(service, SERVICE_MAGIC);
+    struct weft_kubelet_notice notice = {0};
+    struct weft_error err = {0};
+    if (weft_kubelet_decode_notice(&service->arena, request, len, &notice, &err) == 0) {
+        service->options.told(service->options.data, notice.registered, notice.error);
+    } else {
+        weft_log(WEFT_LOG_WARN, "notice-not-read", WEFT_KV_S("reason", err.message));
+    }
+    weft_pb_arena_reset(&service->arena);
+    weft_rpc_call_reply(call, NULL, 0);
 }
 
 static void on_list_and_watch(void *data, struct weft_rpc_call *call, const void *request,
@@ -129,10 +167,16 @@ static void on_pre_start(void *data, struct weft_rpc_call *call, const void *req
 }
 
 static const struct weft_rpc_method methods[] = {
-    {WEFT_KUBELET_OPTIONS, on_options},     {WEFT_KUBELET_LIST_AND_WATCH, on_list_and_watch},
-    {WEFT_KUBELET_PREFERRED, on_preferred}, {WEFT_KUBELET_ALLOCATE, on_allocate},
+    {WEFT_KUBELET_OPTIONS, on_options},
+    {WEFT_KUBELET_LIST_AND_WATCH, on_list_and_watch},
+    {WEFT_KUBELET_PREFERRED, on_preferred},
+    {WEFT_KUBELET_ALLOCATE, on_allocate},
     {WEFT_KUBELET_PRE_START, on_pre_start},
+    /* for the plugin watcher; the last ones */
+    {WEFT_KUBELET_GET_INFO, on_get_info},
+    {WEFT_KUBELET_NOTIFY, on_notify},
 };
+enum { WATCHED_METHODS = 2 };
 
 /* ---- peers that go ---- */
 
@@ -235,16 +279,18 @@ int weft_service_serve(struct weft_service *service, const char *path, struct we
 {
     WEFT_CHECK(service, SERVICE_MAGIC);
     weft_service_close(service);
-    return weft_rpc_server_new(service->options.rpc,
-                               &(struct weft_rpc_server_options){
-                                   .path = path,
-                                   .methods = methods,
-                                   .method_count = WEFT_ARRAY_LEN(methods),
-                                   .receive_max = WEFT_KUBELET_MESSAGE_MAX,
-                                   .closed = on_closed,
-                                   .data = service,
-                               },
-                               &service->server, err);
+    const bool watched = service->options.watched_resource != NULL;
+    return weft_rpc_server_new(
+        service->options.rpc,
+        &(struct weft_rpc_server_options){
+            .path = path,
+            .methods = methods,
+            .method_count = WEFT_ARRAY_LEN(methods) - (watched ? 0 : WATCHED_METHODS),
+            .receive_max = WEFT_KUBELET_MESSAGE_MAX,
+            .closed = on_closed,
+            .data = service,
+        },
+        &service->server, err);
 }
 
 void weft_service_close(struct weft_service *service)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The five DevicePlugin methods on one socket at a time. Every answer comes from the current
+/* The five DevicePlugin methods, and where it is to be found by the kubelet's plugin watcher that
+ * one's two, on one socket at a time. Every answer comes from the current
  * inventory in memory; nothing here reads a file, calls a vendor library or waits. A
  * GetPreferredAllocation that comes before the allocator is built is answered when it is. Loop
  * thread. */
@@ -27,6 +28,10 @@ struct weft_service_options {
     struct weft_stats *stats; /* counted into; borrowed */
     /* A ListAndWatch stream of the current socket opened or ended by the peer. */
     void (*streams_changed)(void *data);
+    /* Serves the plugin watcher's Registration service too, for this resource (borrowed); NULL:
+     * not. told hears how its registration went. */
+    const char *watched_resource;
+    void (*told)(void *data, bool registered, const char *error);
     void *data;
 };
 

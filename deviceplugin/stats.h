@@ -31,7 +31,8 @@ struct weft_stats {
     uint64_t allocated, refused;                                  /* Allocate requests */
     struct weft_histogram allocate_time;
     uint64_t registered, register_failed;
-    uint64_t lists_sent; /* device lists, each to one stream */
+    uint64_t stepped_back; /* from another plugin of the same resource */
+    uint64_t lists_sent;   /* device lists, each to one stream */
     uint64_t became_unhealthy, became_healthy;
     uint64_t machine_changes, machine_refused; /* new machines that were used, or not */
     /* one line each, a ring; owned */

@@ -29,6 +29,7 @@ int weft_codec_pack(const ProtobufCMessage *message, struct weft_buf *buf)
     const size_t size = protobuf_c_message_get_packed_size(message);
     weft_autofree uint8_t *bytes = weft_malloc(size);
     if (bytes == NULL) {
+        buf->status = buf->status < 0 ? buf->status : -ENOMEM; /* not all callers ask again */
         return -ENOMEM;
     }
     (void)protobuf_c_message_pack(message, bytes);

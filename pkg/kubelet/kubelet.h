@@ -22,12 +22,15 @@ struct weft_pb_arena;
 #define WEFT_KUBELET_VERSION "v1beta1"
 #define WEFT_KUBELET_PLUGIN_DIR "/var/lib/kubelet/device-plugins"
 #define WEFT_KUBELET_SOCKET "kubelet.sock" /* in that folder */
+#define WEFT_KUBELET_REGISTRY_DIR "/var/lib/kubelet/plugins_registry"
 
 #define WEFT_KUBELET_REGISTER "/v1beta1.Registration/Register"
 #define WEFT_KUBELET_OPTIONS "/v1beta1.DevicePlugin/GetDevicePluginOptions"
 #define WEFT_KUBELET_LIST_AND_WATCH "/v1beta1.DevicePlugin/ListAndWatch"
 #define WEFT_KUBELET_PREFERRED "/v1beta1.DevicePlugin/GetPreferredAllocation"
 #define WEFT_KUBELET_ALLOCATE "/v1beta1.DevicePlugin/Allocate"
+#define WEFT_KUBELET_GET_INFO "/pluginregistration.Registration/GetInfo"
+#define WEFT_KUBELET_NOTIFY "/pluginregistration.Registration/NotifyRegistrationStatus"
 #define WEFT_KUBELET_PRE_START "/v1beta1.DevicePlugin/PreStartContainer"
 
 enum {
@@ -47,6 +50,15 @@ struct weft_kubelet_registration {
     const char *endpoint; /* the socket's file name in the plugin folder */
     const char *resource; /* "nvidia.com/gpu" */
     struct weft_kubelet_options options;
+};
+
+/* What a socket in the plugin watcher's folder says it is. endpoint "": the same socket. */
+struct weft_kubelet_plugin_info {
+    const char *type, *name, *endpoint, *version;
+};
+struct weft_kubelet_notice { /* how its registration went */
+    bool registered;
+    const char *error;
 };
 
 struct weft_kubelet_device {
@@ -129,9 +141,15 @@ int weft_kubelet_decode_pre_start(struct weft_pb_arena *arena, const void *bytes
                                   struct weft_kubelet_ids *ret_ids, struct weft_error *err)
     __attribute__((warn_unused_result));
 
+int weft_kubelet_decode_notice(struct weft_pb_arena *arena, const void *bytes, size_t len,
+                               struct weft_kubelet_notice *ret_notice, struct weft_error *err)
+    __attribute__((warn_unused_result));
+
 void weft_kubelet_encode_options(const struct weft_kubelet_options *options, struct weft_buf *buf);
 void weft_kubelet_encode_registration(const struct weft_kubelet_registration *registration,
                                       struct weft_buf *buf);
+/* Of a device plugin that serves the resource on the socket that was asked. */
+void weft_kubelet_encode_plugin_info(const char *resource, struct weft_buf *buf);
 /* The rest need memory for their parts: -ENOMEM, or buf->status. */
 int weft_kubelet_encode_devices(struct weft_pb_arena *arena,
                                 const struct weft_kubelet_devices *devices, struct weft_buf *buf)
@@ -153,6 +171,12 @@ int weft_kubelet_peer_decode_registration(struct weft_pb_arena *arena, const voi
 int weft_kubelet_peer_decode_options(struct weft_pb_arena *arena, const void *bytes, size_t len,
                                      struct weft_kubelet_options *ret_options,
                                      struct weft_error *err) __attribute__((warn_unused_result));
+int weft_kubelet_peer_decode_plugin_info(struct weft_pb_arena *arena, const void *bytes, size_t len,
+                                         struct weft_kubelet_plugin_info *ret_info,
+                                         struct weft_error *err)
+    __attribute__((warn_unused_result));
+void weft_kubelet_peer_encode_notice(const struct weft_kubelet_notice *notice,
+                                     struct weft_buf *buf);
 /* A device whose health is not exactly "Healthy" is unhealthy; of several NUMA nodes the first. */
 int weft_kubelet_peer_decode_devices(struct weft_pb_arena *arena, const void *bytes, size_t len,
                                      struct weft_kubelet_devices *ret_devices,

@@ -41,6 +41,39 @@ int weft_kubelet_peer_decode_registration(struct weft_pb_arena *arena, const voi
     return rc;
 }
 
+int weft_kubelet_peer_decode_plugin_info(struct weft_pb_arena *arena, const void *bytes, size_t len,
+                                         struct weft_kubelet_plugin_info *ret_info,
+                                         struct weft_error *err)
+{
+    ProtobufCMessage *unpacked = NULL;
+    int rc =
+        weft_codec_unpack(arena, &dp__plugin_info__descriptor,
+                          &(struct weft_codec_input){bytes, len, "plugin info"}, &unpacked, err);
+    const Dp__PluginInfo *m = (const Dp__PluginInfo *)unpacked;
+    if (rc < 0) {
+        return rc;
+    }
+    const char *version = m->n_supported_versions > 0 ? m->supported_versions[0] : "";
+    rc = weft_codec_text_check(m->type, "type", err);
+    rc = rc == 0 ? weft_codec_text_check(m->name, "name", err) : rc;
+    rc = rc == 0 ? weft_codec_text_check(m->endpoint, "endpoint", err) : rc;
+    rc = rc == 0 ? weft_codec_text_check(version, "version", err) : rc;
+    if (rc == 0) {
+        *ret_info = (struct weft_kubelet_plugin_info){
+            .type = m->type, .name = m->name, .endpoint = m->endpoint, .version = version};
+    }
+    return rc;
+}
+
+void weft_kubelet_peer_encode_notice(const struct weft_kubelet_notice *notice, struct weft_buf *buf)
+{
+    Dp__RegistrationStatus message;
+    dp__registration_status__init(&message);
+    message.plugin_registered = notice->registered;
+    message.error = weft_codec_text_out(notice->error);
+    (void)weft_codec_pack(&message.base, buf);
+}
+
 int weft_kubelet_peer_decode_options(struct weft_pb_arena *arena, const void *bytes, size_t len,
                                      struct weft_kubelet_options *ret_options,
                                      struct weft_error *err)

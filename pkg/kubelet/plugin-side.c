@@ -73,6 +73,34 @@ int weft_kubelet_decode_pre_start(struct weft_pb_arena *arena, const void *bytes
     return rc < 0 ? rc : weft_codec_ids_in(arena, message->ids, message->n_ids, ret_ids, err);
 }
 
+int weft_kubelet_decode_notice(struct weft_pb_arena *arena, const void *bytes, size_t len,
+                               struct weft_kubelet_notice *ret_notice, struct weft_error *err)
+{
+    ProtobufCMessage *unpacked = NULL;
+    int rc = weft_codec_unpack(arena, &dp__registration_status__descriptor,
+                               &(struct weft_codec_input){bytes, len, "registration status"},
+                               &unpacked, err);
+    const Dp__RegistrationStatus *message = (const Dp__RegistrationStatus *)unpacked;
+    rc = rc == 0 ? weft_codec_text_check(message->error, "error", err) : rc;
+    if (rc == 0) {
+        *ret_notice = (struct weft_kubelet_notice){.registered = message->plugin_registered,
+                                                   .error = message->error};
+    }
+    return rc;
+}
+
+void weft_kubelet_encode_plugin_info(const char *resource, struct weft_buf *buf)
+{
+    char *versions[] = {weft_codec_text_out(WEFT_KUBELET_VERSION)};
+    Dp__PluginInfo message;
+    dp__plugin_info__init(&message);
+    message.type = weft_codec_text_out("DevicePlugin");
+    message.name = weft_codec_text_out(resource);
+    message.n_supported_versions = 1;
+    message.supported_versions = versions;
+    (void)weft_codec_pack(&message.base, buf);
+}
+
 static void options_out(const struct weft_kubelet_options *options, Dp__PluginOptions *ret)
 {
     dp__plugin_options__init(ret);

@@ -12,6 +12,8 @@
  *   end-stream                   drops ListAndWatch
  *   restart                      what a restarted kubelet does to the folder
  *   hang on|off                  whether Register stays without an answer
+ *   find SOCKET                  what the plugin watcher does with a socket in its folder
+ *   refuse on|off                whether it then says that it could not register it
  *   quit
  */
 #include <errno.h>
@@ -96,6 +98,14 @@ static void on_called(void *data, const struct weft_rpc_result *result)
     standin_next(k);
 }
 
+static void command_find(struct standin *k, struct weft_str argument)
+{
+    weft_autofree char *path = weft_strndup(argument.data, argument.len);
+    if (path != NULL) {
+        standin_find(k, path);
+    }
+}
+
 static void command_call(struct standin *k, struct weft_str method)
 {
     /* gRPC keeps the method's text until the call ends; so does the arena */
@@ -116,6 +126,8 @@ static bool run_simple(struct standin *k, struct weft_str word, struct weft_str 
         k->listed = false;
     } else if (weft_str_eq(word, "hang")) {
         k->hang = weft_str_eq(weft_str_trim(rest), "on");
+    } else if (weft_str_eq(word, "refuse")) {
+        k->refuse = weft_str_eq(weft_str_trim(rest), "on");
     } else if (weft_str_eq(word, "quit")) {
         standin_end(k);
     } else if (weft_str_eq(word, "restart")) {
@@ -146,6 +158,8 @@ static void run_command(struct standin *k, struct weft_str line)
     } else if (weft_str_eq(word, "allocate")) {
         const char *ids[STANDIN_IDS_MAX];
         standin_allocate(k, ids, split_ids(k, argument, ids));
+    } else if (weft_str_eq(word, "find")) {
+        command_find(k, argument);
     } else if (weft_str_eq(word, "call")) {
         command_call(k, argument);
     } else {

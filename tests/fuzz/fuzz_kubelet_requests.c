@@ -76,6 +76,21 @@ static void check_pre_start(struct weft_pb_arena *arena, const uint8_t *bytes, s
     }
 }
 
+static void check_notice(struct weft_pb_arena *arena, const uint8_t *bytes, size_t len)
+{
+    struct weft_kubelet_notice a = {0}, b = {0};
+    if (weft_kubelet_decode_notice(arena, bytes, len, &a, NULL) < 0) {
+        return;
+    }
+    weft_auto(weft_buf_done) struct weft_buf buf;
+    weft_buf_init(&buf, WEFT_KUBELET_MESSAGE_MAX);
+    weft_kubelet_peer_encode_notice(&a, &buf);
+    if (buf.status == 0 &&
+        weft_kubelet_decode_notice(arena, weft_buf_text(&buf), buf.len, &b, NULL) == 0) {
+        require(a.registered == b.registered && strcmp(a.error, b.error) == 0);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0) {
@@ -83,15 +98,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     weft_auto(weft_pb_arena_done) struct weft_pb_arena arena;
     weft_pb_arena_init(&arena, 4U << 20);
-    switch (data[0] % 3) {
+    switch (data[0] % 4) {
     case 0:
         check_preferred(&arena, data + 1, size - 1);
         break;
     case 1:
         check_allocate(&arena, data + 1, size - 1);
         break;
-    default:
+    case 2:
         check_pre_start(&arena, data + 1, size - 1);
+        break;
+    default:
+        check_notice(&arena, data + 1, size - 1);
         break;
     }
     return 0;

@@ -98,6 +98,57 @@ static void requests_are_read(void)
     CHECK_INT(a.count, 0);
 }
 
+static void the_plugin_watcher_is_answered(void)
+{
+    weft_auto(weft_buf_done) struct weft_buf buf;
+    weft_buf_init(&buf, 1000);
+    weft_auto(weft_pb_arena_done) struct weft_pb_arena arena;
+    weft_pb_arena_init(&arena, 1U << 16);
+    weft_kubelet_encode_plugin_info("x.com/gpu", &buf);
+    /* 1: type, 2: name, 3: endpoint (empty: not on the wire), 4: supported_versions */
+    CHECK_BYTES(&buf, "\x0a\x0c"
+                      "DevicePlugin\x12\x09x.com/gpu\x22\x07v1beta1");
+    struct weft_kubelet_plugin_info info = {0};
+    CHECK_INT(
+        weft_kubelet_peer_decode_plugin_info(&arena, weft_buf_text(&buf), buf.len, &info, NULL), 0);
+    CHECK_STR(info.name, "x.com/gpu");
+    CHECK_STR(info.endpoint, "");
+    CHECK_STR(info.version, "v1beta1");
+    struct weft_kubelet_notice notice = {0};
+    CHECK_INT(weft_kubelet_decode_notice(&arena, "\x08\x01", 2, &notice, NULL), 0);
+    CHECK(notice.registered);
+    CHECK_STR(notice.error, "");
+    CHECK_INT(weft_kubelet_decode_notice(&arena, "\x12\x03why", 5, &notice, NULL), 0);
+    CHECK(!notice.registered);
+    CHECK_STR(notice.error, "why");
+    CHECK_INT(weft_kubelet_decode_notice(&arena, NULL, 0, &notice, NULL), 0);
+    CHECK_INT(weft_kubelet_decode_notice(&arena, "\x12\x05why", 5, &notice, NULL), -EINVAL);
+    CHECK_INT(weft_kubelet_decode_notice(&arena, "\x12\x02\xff\xfe", 4, &notice, NULL), -EINVAL);
+    weft_buf_reset(&buf);
+    weft_kubelet_peer_encode_notice(&(struct weft_kubelet_notice){.registered = true, .error = "e"},
+                                    &buf);
+    CHECK_BYTES(&buf, "\x08\x01\x12\x01"
+                      "e");
+}
+
+/* Without memory for the packed bytes the buffer says so: an empty message would be believed. */
+static void what_cannot_be_packed_is_no_message(void)
+{
+    weft_auto(weft_buf_done) struct weft_buf buf;
+    weft_buf_init(&buf, 1000);
+    (void)weft_mem_fail_after(1);
+    weft_kubelet_encode_options(&(struct weft_kubelet_options){true, true}, &buf);
+    (void)weft_mem_fail_after(0);
+    CHECK_INT(buf.status, -ENOMEM);
+    weft_buf_reset(&buf);
+    (void)weft_mem_fail_after(1);
+    weft_kubelet_encode_registration(
+        &(struct weft_kubelet_registration){.version = "v", .endpoint = "e", .resource = "r"},
+        &buf);
+    (void)weft_mem_fail_after(0);
+    CHECK_INT(buf.status, -ENOMEM);
+}
+
 static int decode_allocate(const void *bytes, size_t len, struct weft_error *err)
 {
     weft_auto(weft_pb_arena_done) struct weft_pb_arena arena;
@@ -232,6 +283,8 @@ WEFT_SUITE(kubelet,
             registration_is_on_the_wire_as_the_kubelet_reads_it},
            {"options and lists are on the wire", options_and_lists_are_on_the_wire},
            {"requests are read", requests_are_read},
+           {"the plugin watcher is answered", the_plugin_watcher_is_answered},
+           {"what cannot be packed is no message", what_cannot_be_packed_is_no_message},
            {"bad requests are refused", bad_requests_are_refused},
            {"unpacking has a cap", unpacking_has_a_cap},
            {"grants are on the wire", grants_are_on_the_wire},

@@ -140,6 +140,64 @@ static void on_closed(void *data, struct weft_rpc_call *rpc_call)
     }
 }
 
+/* ---- the plugin watcher ---- */
+
+static void on_notified(void *data, const struct weft_rpc_result *result)
+{
+    struct standin *k = data;
+    standin_say("notified code=%d", result->code);
+    standin_next(k);
+}
+
+/* Tells the plugin how it went, as the watcher does: every second until it goes well. */
+static void notify(struct standin *k, bool registered, const char *error)
+{
+    weft_rpc_request_free(weft_steal(&k->request));
+    weft_auto(weft_buf_done) struct weft_buf bytes;
+    weft_buf_init(&bytes, WEFT_KUBELET_MESSAGE_MAX);
+    weft_kubelet_peer_encode_notice(
+        &(struct weft_kubelet_notice){.registered = registered, .error = error}, &bytes);
+    standin_call(k, WEFT_KUBELET_NOTIFY, &bytes, on_notified);
+}
+
+static void on_info(void *data, const struct weft_rpc_result *result)
+{
+    struct standin *k = data;
+    weft_auto(weft_pb_arena_done) struct weft_pb_arena arena;
+    weft_pb_arena_init(&arena, WEFT_KUBELET_ARENA_MAX);
+    struct weft_kubelet_plugin_info info = {0};
+    if (result->code != WEFT_RPC_OK ||
+        weft_kubelet_peer_decode_plugin_info(&arena, result->bytes, result->len, &info, NULL) < 0) {
+        standin_say("info-failed code=%d message=\"%s\"", result->code, result->message);
+        standin_next(k);
+        return;
+    }
+    standin_say("info type=%s name=%s endpoint=\"%s\" version=%s", info.type, info.name,
+                info.endpoint, info.version);
+    if (k->refuse) {
+        notify(k, false, "the stand-in refuses it");
+        return;
+    }
+    watch(k);
+    notify(k, true, "");
+}
+
+void standin_find(struct standin *k, const char *path)
+{
+    struct weft_error err = {0};
+    weft_rpc_request_free(weft_steal(&k->stream));
+    weft_rpc_channel_free(weft_steal(&k->plugin));
+    k->listed = false;
+    k->options.preferred_allocation = true;
+    if (weft_rpc_channel_new(k->rpc, path, WEFT_KUBELET_MESSAGE_MAX * 4, &k->plugin, &err) < 0) {
+        standin_say("error text=\"%s\"", err.message);
+        return;
+    }
+    weft_auto(weft_buf_done) struct weft_buf nothing;
+    weft_buf_init(&nothing, 1);
+    standin_call(k, WEFT_KUBELET_GET_INFO, &nothing, on_info);
+}
+
 /* ---- the folder ---- */
 
 /* What the kubelet does when it starts: every socket in the folder goes. */

@@ -41,7 +41,7 @@ struct standin {
     const char *chosen[STANDIN_IDS_MAX]; /* of the ask at hand, into devices */
     size_t chosen_count;
     int64_t ask_size, wait_healthy;
-    bool listed, hang, failed, input_ended, restarting;
+    bool listed, hang, refuse, failed, input_ended, restarting;
 };
 
 /* One line of what happened, on standard output. */
@@ -67,6 +67,8 @@ void standin_ask(struct standin *k, int64_t size);
 
 /* Empties the folder of sockets and serves kubelet.sock. */
 int standin_serve(struct standin *k);
+/* What the plugin watcher does with a socket in its folder: GetInfo, ListAndWatch, the notice. */
+void standin_find(struct standin *k, const char *path);
 /* Goes down; serves again when the timer fires. */
 void standin_restart(struct standin *k);
 size_t standin_healthy(const struct standin *k);
