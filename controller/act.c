@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "controller/accept.h"
 #include "controller/affected.h"
 #include "controller/controller-internal.h"
 #include "controller/labels.h"
@@ -60,6 +61,7 @@ static void pass_ended(struct weft_controller *c, bool good)
     if (good) {
         c->failures = 0;
         weft_view_nodes_forget(&c->nodes);
+        weft_accept_carried_out(c->accept);
     }
     if (c->options->once) {
         const bool all = good && !c->decision.keep.refused &&

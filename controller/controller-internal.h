@@ -15,6 +15,7 @@
 #include "pkg/hypernode/pods.h"
 #include "pkg/source/source.h"
 
+struct weft_accept;
 struct weft_apply;
 struct weft_config;
 struct weft_dirwatch;
@@ -90,6 +91,7 @@ struct weft_controller {
     struct weft_debounce debounce;
     struct weft_timer *tick;
     struct weft_keep *keep;
+    struct weft_accept *accept;
     struct weft_decision decision;
     struct weft_apply *apply;
     struct weft_labels *labels;

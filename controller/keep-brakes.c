@@ -105,8 +105,9 @@ int weft_keep_name_target(const struct weft_keep_judge *j, const bool *nodes,
 bool weft_keep_add_refusal(struct weft_keep_judge *j, const struct weft_refusal *refusal)
 {
     struct weft_refusals *all = &j->result->refusals;
-    if (weft_refusal_accepted(refusal, j->options->accepted, j->options->accepted_count)) {
-        j->result->accepted = true;
+    size_t at = 0;
+    if (weft_refusal_accepted(refusal, j->options->accepted, j->options->accepted_count, &at)) {
+        j->result->used |= UINT64_C(1) << at;
         return true;
     }
     if (all->count < WEFT_REFUSALS_MAX) { /* see keep.h: always */

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "controller/refusal.h"
+#include "pkg/apply/refusal.h"
 #include "pkg/base/error.h"
 #include "pkg/base/mem.h"
 #include "pkg/hypernode/hypernode.h"
@@ -57,8 +57,8 @@ struct weft_keep_options {
     /* how long a Node with a running gang waits before it moves, ns; 0: it does not */
     int64_t move_delay;
     const struct weft_acceptance *accepted;
-    size_t accepted_count;
-    int64_t now; /* monotonic, ns */
+    size_t accepted_count; /* at most WEFT_ACCEPTANCES_MAX */
+    int64_t now;           /* monotonic, ns */
 };
 
 struct weft_keep_input {
@@ -97,7 +97,7 @@ struct weft_keep_result {
     bool refused; /* something is held until it is accepted (a move that waits apart) */
     bool frozen;  /* refused such that nothing at all is changed */
     struct weft_refusals refusals; /* all that is held, moves that wait too */
-    bool accepted;                 /* something would be held, but was accepted */
+    uint64_t used;                 /* bit i: options' accepted[i] let something through */
     size_t kept; /* Nodes that keep their place although no source places them, or all of them */
     size_t settling; /* Nodes that keep their place until another look agrees on the new one */
     size_t waiting;  /* Nodes that keep their place because of a gang, or until one is ruled out */

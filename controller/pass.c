@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "controller/accept.h"
 #include "controller/controller-internal.h"
 #include "controller/labelled.h"
 #include "controller/options.h"
@@ -18,11 +19,24 @@ int64_t weft_controller_now(void)
 
 static void on_tick(void *data);
 
+static void on_accepted(void *data)
+{
+    struct weft_controller *c = data;
+    WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
+    weft_controller_changed(c, true);
+}
+
 int weft_controller_pass_init(struct weft_controller *c, struct weft_error *err)
 {
     c->keep = weft_keep_new();
     if (c->keep == NULL) {
         return weft_err_nomem(err);
+    }
+    const struct weft_accept_options accept = {
+        .client = c->client, .ns = c->options->ns, .changed = on_accepted, .data = c};
+    const int rc = weft_accept_new(c->loop, &accept, &c->accept, err);
+    if (rc < 0) {
+        return rc;
     }
     c->keep_due = INT64_MAX;
     weft_debounce_init(&c->debounce, c->config->debounce.quiet_ns, c->config->debounce.max_ns);
@@ -34,6 +48,7 @@ void weft_controller_pass_done(struct weft_controller *c)
     weft_timer_free(c->tick);
     weft_decision_done(&c->decision);
     weft_keep_free(c->keep);
+    weft_accept_free(c->accept);
 }
 
 /* ---- when ---- */
@@ -41,7 +56,8 @@ void weft_controller_pass_done(struct weft_controller *c)
 static bool ready(const struct weft_controller *c)
 {
     return !c->stopping && weft_controller_synced(c) && weft_sources_ready(c->sources) &&
-           (c->leading || weft_controller_reads_only(c)) && c->apply == NULL;
+           weft_accept_known(c->accept) && (c->leading || weft_controller_reads_only(c)) &&
+           c->apply == NULL;
 }
 
 static int64_t due_at(const struct weft_controller *c)
@@ -54,6 +70,9 @@ static int64_t due_at(const struct weft_controller *c)
 void weft_controller_schedule(struct weft_controller *c)
 {
     const int64_t due = due_at(c);
+    if (!c->stopping && weft_controller_synced(c)) {
+        weft_accept_ask(c->accept); /* not before: a server that fails is told of elsewhere */
+    }
     if (!ready(c) || due == INT64_MAX) {
         weft_timer_stop(c->tick);
         return;
@@ -148,6 +167,8 @@ static int decide(struct weft_controller *c, struct weft_error *err)
     }
     uint64_t looks[WEFT_CONFIG_SOURCES_MAX];
     weft_controller_looks(c, looks);
+    size_t accepted_count = 0;
+    const struct weft_acceptance *accepted = weft_accept_list(c->accept, &accepted_count);
     const struct weft_decide_input input = {
         .config = c->config,
         .ours = &c->ours,
@@ -161,6 +182,8 @@ static int decide(struct weft_controller *c, struct weft_error *err)
         .places = from_labels ? &places : NULL,
         .prunes_tier_name = weft_controller_prunes_tier_name(c),
         .keep = c->keep,
+        .accepted = accepted,
+        .accepted_count = accepted_count,
         .now = weft_controller_now(),
     };
     weft_decision_done(&c->decision);
@@ -192,6 +215,8 @@ static void run_pass(struct weft_controller *c)
         return;
     }
     c->keep_due = c->decision.keep.due;
+    weft_accept_used(c->accept, c->decision.keep.used);
+    weft_accept_watch(c->accept, c->decision.keep.refusals.count > 0);
     c->stats.last_pass = weft_clock_realtime(weft_clock_system());
     weft_histogram_add(&c->stats.pass_time, weft_controller_now() - start);
     weft_controller_report(c);

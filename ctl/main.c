@@ -16,6 +16,8 @@ static const struct weft_ctl_verb verbs[] = {
      weft_ctl_machine_help, weft_ctl_machine},
     {"tree", "which nodes are close to which, from fabric dumps and node labels, and what is odd",
      weft_ctl_tree_help, weft_ctl_tree},
+    {"accept", "lets a change through that the controller holds back", weft_ctl_accept_help,
+     weft_ctl_accept},
     {"lint", "what is wrong or unwise in HyperNodes", weft_ctl_lint_help, weft_ctl_lint},
 };
 enum { VERB_COUNT = sizeof(verbs) / sizeof(verbs[0]) };

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A change that is wanted and held back until somebody accepts it: what `weftctl accept` lists and
  * what the status shows. Values only. */
-#ifndef WEFT_CONTROLLER_REFUSAL_H
-#define WEFT_CONTROLLER_REFUSAL_H
+#ifndef WEFT_APPLY_REFUSAL_H
+#define WEFT_APPLY_REFUSAL_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+struct weft_buf;
+struct weft_json;
 
 enum weft_refusal_kind {
     WEFT_REFUSAL_BRAKE,   /* too many Nodes of a source would move, or lose their place */
@@ -27,6 +31,9 @@ struct weft_refusal {
     char text[WEFT_REFUSAL_TEXT_MAX];   /* one sentence for people */
 };
 
+/* Words that wait at once; of more the rest is not looked at. */
+enum { WEFT_ACCEPTANCES_MAX = 64 };
+
 struct weft_refusals {
     struct weft_refusal items[WEFT_REFUSALS_MAX];
     size_t count;
@@ -38,9 +45,29 @@ struct weft_acceptance {
     char target[WEFT_REFUSAL_HASH_MAX];
 };
 
-/* Is that very change among the accepted ones, or what is left of one? */
+/* Is that very change among the accepted ones, or what is left of one? *ret_index: which. */
 bool weft_refusal_accepted(const struct weft_refusal *refusal,
-                           const struct weft_acceptance *accepted, size_t count);
+                           const struct weft_acceptance *accepted, size_t count, size_t *ret_index);
+
+/* Where accepted changes stand, in the namespace of the controller's Lease: a key a change, its
+ * hash; value "<RFC 3339 time> <target>", both optional. A word is good for a day from its time:
+ * the cluster it was about is another one then. */
+#define WEFT_ACCEPTED_CONFIGMAP "weft-accepted"
+#define WEFT_ACCEPTED_GOOD_FOR_S INT64_C(86400)
+/* Reads the ConfigMap's data. now: realtime, ns. Returns how many. */
+size_t weft_accepted_read(const struct weft_json *configmap, int64_t now,
+                          struct weft_acceptance accepted[WEFT_ACCEPTANCES_MAX]);
+/* Is that text a hash? */
+bool weft_refusal_is_hash(const char *text);
+
+/* Where refusals are shown: this key of the ConfigMap holds a line each, "<hash> <target> <kind>
+ * <text>"; a target that there is not is "-". `weftctl accept` reads it. */
+#define WEFT_STATUS_CONFIGMAP "weft-status"
+#define WEFT_STATUS_REFUSED "refused"
+/* Appends the lines; check the buffer's status. */
+void weft_refusals_write(const struct weft_refusals *refusals, struct weft_buf *buf);
+/* Reads one line; false if it is none. */
+bool weft_refusal_read(const char *line, size_t len, struct weft_refusal *ret_refusal);
 
 /* "brake", "tiers", "foreign-tier", "move"; static. */
 const char *weft_refusal_kind_name(enum weft_refusal_kind kind);
