@@ -202,8 +202,9 @@ static int register_if_due(struct weft_endpoints *e, struct endpoint *endpoint, 
                          &endpoint->link, err);
 }
 
-static int set_devices(struct endpoint *endpoint, const struct weft_machine *machine,
-                       const struct weft_pool *pool, struct weft_error *err)
+static int set_devices(const struct weft_endpoints *e, struct endpoint *endpoint,
+                       const struct weft_machine *machine, const struct weft_pool *pool,
+                       struct weft_error *err)
 {
     struct weft_machine *part = NULL;
     struct weft_inventory *inventory = NULL;
@@ -212,8 +213,10 @@ static int set_devices(struct endpoint *endpoint, const struct weft_machine *mac
         return rc;
     }
     rc = weft_inventory_new(part,
-                            &(struct weft_inventory_options){
-                                .replicas = pool->replicas, .fail_above_one = pool->fail_above_one},
+                            &(struct weft_inventory_options){.replicas = pool->replicas,
+                                                             .fail_above_one = pool->fail_above_one,
+                                                             .respond = e->options.respond,
+                                                             .extras = e->options.extras},
                             &inventory, err);
     if (rc < 0) {
         weft_machine_free(part);
@@ -235,7 +238,7 @@ static int use_pool(struct weft_endpoints *e, const struct weft_machine *machine
         return rc;
     }
     endpoint->wanted = true;
-    rc = set_devices(endpoint, machine, pool, err);
+    rc = set_devices(e, endpoint, machine, pool, err);
     if (rc < 0) {
         if (weft_service_inventory(endpoint->service) == NULL) { /* a new one: as if never made */
             e->count--;
@@ -262,7 +265,7 @@ static int empty_others(struct weft_endpoints *e, const struct weft_machine *mac
         }
         if (!endpoint->wanted) {
             struct weft_pool none = {.resource = endpoint->resource, .replicas = 1};
-            const int failed = set_devices(endpoint, machine, &none, err);
+            const int failed = set_devices(e, endpoint, machine, &none, err);
             rc = rc < 0 ? rc : failed;
         }
         i++;

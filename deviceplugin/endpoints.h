@@ -14,10 +14,12 @@
 #include "pkg/base/mem.h"
 
 struct weft_endpoints;
+struct weft_extras;
 struct weft_link;
 struct weft_loop;
 struct weft_machine;
 struct weft_pool_settings;
+struct weft_respond_settings;
 struct weft_rpc;
 struct weft_service;
 struct weft_stats;
@@ -33,6 +35,9 @@ struct weft_endpoints_options {
     /* Registers the resource of whole devices also while there is none: it was named, or the
      * machine is a recorded one. Else a node without devices keeps quiet. */
     bool always;
+    /* What containers get (offer.h); both may change before each weft_endpoints_use. */
+    const struct weft_respond_settings *respond; /* NULL: a variable and device nodes */
+    const struct weft_extras *extras;            /* NULL: none */
     struct weft_stats *stats;
 };
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From ids to device numbers and back, and what a container needs to use its devices. */
+/* From ids to device numbers and back: preferred allocation and the list of devices. */
 #include "deviceplugin/grant.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "deviceplugin/inventory.h"
@@ -12,8 +11,6 @@
 #include "pkg/base/buf.h"
 #include "pkg/machine/machine.h"
 #include "pkg/pb/arena.h"
-
-enum { ENV_VALUE_MAX = WEFT_MACHINE_DEVICES_MAX * WEFT_DEVICE_ID_MAX };
 
 /* ---- preferred allocation ---- */
 
@@ -169,150 +166,7 @@ void weft_grant_prefer(const struct weft_grant_preferring *from, const void *req
     }
 }
 
-/* ---- allocation ---- */
-
-static int compare_index(const void *a, const void *b)
-{
-    const struct weft_device *const *x = a, *const *y = b;
-    return ((*x)->index > (*y)->index) - ((*x)->index < (*y)->index);
-}
-
-/* The devices of the ids in the vendor's order, each once. */
-static int resolve(const struct weft_inventory *inventory, struct weft_pb_arena *arena,
-                   const struct weft_kubelet_ids *ids, const struct weft_device ***ret_devices,
-                   size_t *ret_count, struct weft_error *err)
-{
-    const struct weft_machine *machine = weft_inventory_machine(inventory);
-    if (ids->count > 1 && weft_inventory_one_only(inventory)) {
-        return weft_err_set(err, -EINVAL, WEFT_ERR_GRPC,
-                            "a container asks for %zu shared devices: the configuration allows 1 "
-                            "(failRequestsGreaterThanOne), as more give it no larger share",
-                            ids->count);
-    }
-    bool *taken = weft_pb_arena_alloc(arena, machine->device_count + 1);
-    const struct weft_device **devices =
-        weft_pb_arena_alloc(arena, (ids->count + 1) * sizeof(void *));
-    if (taken == NULL || devices == NULL) {
-        return weft_err_nomem(err);
-    }
-    size_t count = 0;
-    for (size_t i = 0; i < ids->count; i++) {
-        const size_t number = weft_inventory_find(inventory, ids->ids[i], NULL);
-        if (number == SIZE_MAX) {
-            return weft_err_set(err, -EINVAL, WEFT_ERR_GRPC, "there is no device %.80s",
-                                ids->ids[i]);
-        }
-        if (!machine->devices[number].healthy) {
-            return weft_err_set(err, -EINVAL, WEFT_ERR_GRPC, "device %s is unhealthy", ids->ids[i]);
-        }
-        if (!taken[number]) {
-            taken[number] = true;
-            devices[count++] = &machine->devices[number];
-        }
-    }
-    if (count == 0) {
-        return weft_err_set(err, -EINVAL, WEFT_ERR_GRPC, "a container asks for no device");
-    }
-    qsort(devices, count, sizeof(void *), compare_index);
-    *ret_devices = devices;
-    *ret_count = count;
-    return 0;
-}
-
-/* NVIDIA's container runtime reads which GPUs to let in from this variable. */
-static int put_envs(const struct weft_machine *machine, struct weft_pb_arena *arena,
-                    const struct weft_device *const *devices, size_t count,
-                    struct weft_kubelet_grant *grant)
-{
-    if (strcmp(machine->vendor, "nvidia") != 0 && machine->vendor[0] != '\0') {
-        return 0;
-    }
-    weft_auto(weft_buf_done) struct weft_buf value;
-    weft_buf_init(&value, ENV_VALUE_MAX);
-    for (size_t i = 0; i < count; i++) {
-        (void)weft_buf_printf(&value, "%s%s", i > 0 ? "," : "", devices[i]->id);
-    }
-    struct weft_kubelet_pair *env = weft_pb_arena_alloc(arena, sizeof(*env));
-    char *text = weft_pb_arena_alloc(arena, value.len + 1);
-    if (value.status < 0 || env == NULL || text == NULL) {
-        return -ENOMEM;
-    }
-    memcpy(text, weft_buf_text(&value), value.len);
-    *env = (struct weft_kubelet_pair){.key = "NVIDIA_VISIBLE_DEVICES", .value = text};
-    grant->envs = env;
-    grant->env_count = 1;
-    return 0;
-}
-
-static int put_nodes(const struct weft_machine *machine, struct weft_pb_arena *arena,
-                     const struct weft_device *const *devices, size_t count,
-                     struct weft_kubelet_grant *grant)
-{
-    const size_t most = machine->common_node_count + count * WEFT_MACHINE_NODES_MAX;
-    struct weft_kubelet_node *nodes = weft_pb_arena_alloc(arena, (most + 1) * sizeof(nodes[0]));
-    if (nodes == NULL) {
-        return -ENOMEM;
-    }
-    size_t used = 0;
-    for (size_t i = 0; i < count; i++) {
-        for (size_t n = 0; n < devices[i]->node_count; n++) {
-            const char *path = devices[i]->nodes[n];
-            nodes[used++] = (struct weft_kubelet_node){path, path, "rw"};
-        }
-    }
-    for (size_t n = 0; n < machine->common_node_count; n++) {
-        const char *path = machine->common_nodes[n];
-        nodes[used++] = (struct weft_kubelet_node){path, path, "rw"};
-    }
-    grant->nodes = nodes;
-    grant->node_count = used;
-    return 0;
-}
-
-static int grant_one(const struct weft_inventory *inventory, struct weft_pb_arena *arena,
-                     const struct weft_kubelet_ids *ids, struct weft_kubelet_grant *ret_grant,
-                     struct weft_error *err)
-{
-    const struct weft_machine *machine = weft_inventory_machine(inventory);
-    const struct weft_device **devices = NULL;
-    size_t count = 0;
-    int rc = resolve(inventory, arena, ids, &devices, &count, err);
-    if (rc < 0) {
-        return rc;
-    }
-    rc = put_envs(machine, arena, devices, count, ret_grant);
-    if (rc == 0) {
-        rc = put_nodes(machine, arena, devices, count, ret_grant);
-    }
-    return rc < 0 ? weft_err_nomem(err) : 0;
-}
-
-int weft_grant_allocate(const struct weft_inventory *inventory, struct weft_pb_arena *arena,
-                        const void *request, size_t len, struct weft_buf *buf,
-                        struct weft_error *err)
-{
-    struct weft_kubelet_id_lists asked = {0};
-    int rc = weft_kubelet_decode_allocate(arena, request, len, &asked, err);
-    if (rc < 0) {
-        return rc;
-    }
-    if (asked.count == 0) { /* an answer without containers would leave devices taken */
-        return weft_err_set(err, -EINVAL, WEFT_ERR_GRPC, "the request names no container");
-    }
-    struct weft_kubelet_grant *grants = weft_pb_arena_alloc(arena, asked.count * sizeof(grants[0]));
-    if (grants == NULL) {
-        return weft_err_nomem(err);
-    }
-    for (size_t i = 0; i < asked.count; i++) {
-        rc = grant_one(inventory, arena, &asked.containers[i], &grants[i], err);
-        if (rc < 0) {
-            return rc;
-        }
-    }
-    const struct weft_kubelet_grants answer = {.containers = grants, .count = asked.count};
-    rc = weft_kubelet_encode_grants(arena, &answer, buf);
-    return rc < 0 ? weft_err_errno(err, -rc, "Allocate answer") : 0;
-}
+/* ---- devices ---- */
 
 /* RFC 4122 form, anywhere in the id: "GPU-…", "MIG-…", "MIG-GPU-…/1/0". */
 static bool has_uuid(const char *id)

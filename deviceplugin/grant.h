@@ -33,7 +33,7 @@ struct weft_grant_preferring {
 void weft_grant_prefer(const struct weft_grant_preferring *from, const void *request, size_t len,
                        struct weft_buf *buf);
 
-/* Appends the answer to an Allocate request: environment and device nodes, never for another
+/* Appends the answer to an Allocate request, what the inventory offers (offer.h), never for another
  * device than those asked for. -EINVAL for an unknown or unhealthy id, a bad or empty request;
  * -ENOMEM, -EFBIG. On failure buf is not to be sent. */
 int weft_grant_allocate(const struct weft_inventory *inventory, struct weft_pb_arena *arena,

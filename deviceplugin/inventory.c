@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "deviceplugin/offer.h"
 #include "pkg/allocator/allocator.h"
 #include "pkg/base/log.h"
 #include "pkg/base/map.h"
@@ -22,6 +23,7 @@ struct weft_inventory {
     struct weft_machine *machine;
     uint32_t replicas; /* at least 1 */
     bool one_only;
+    struct weft_offer *offer;
     struct weft_map *numbers;      /* id -> device number x replicas + replica */
     struct weft_allocator *direct; /* without tables: answers until they are there, or for ever */
     struct weft_allocator *tables; /* the thread's while building */
@@ -103,7 +105,10 @@ int weft_inventory_new(struct weft_machine *machine, const struct weft_inventory
         return weft_err_nomem(err);
     }
     inventory->machine = machine;
-    const int rc = fill(inventory, err);
+    int rc = fill(inventory, err);
+    rc = rc < 0 ? rc
+                : weft_offer_new(machine, options != NULL ? options->respond : NULL,
+                                 options != NULL ? options->extras : NULL, &inventory->offer, err);
     if (rc < 0) {
         inventory->machine = NULL; /* stays the caller's */
         return rc;
@@ -125,6 +130,7 @@ void weft_inventory_free(struct weft_inventory *inventory)
     weft_allocator_free(inventory->tables);
     weft_allocator_free(inventory->direct);
     weft_map_free(inventory->numbers);
+    weft_offer_free(inventory->offer);
     weft_machine_free(inventory->machine);
     inventory->magic = 0;
     weft_free(inventory);
@@ -154,6 +160,12 @@ uint32_t weft_inventory_replicas(const struct weft_inventory *inventory)
 {
     WEFT_CHECK(inventory, INVENTORY_MAGIC);
     return inventory->replicas;
+}
+
+const struct weft_offer *weft_inventory_offer(const struct weft_inventory *inventory)
+{
+    WEFT_CHECK(inventory, INVENTORY_MAGIC);
+    return inventory->offer;
 }
 
 bool weft_inventory_one_only(const struct weft_inventory *inventory)

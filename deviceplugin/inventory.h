@@ -16,17 +16,23 @@
 #include "pkg/machine/machine.h"
 
 struct weft_allocator;
+struct weft_extras;
 struct weft_inventory;
 struct weft_loop;
+struct weft_offer;
+struct weft_respond_settings;
 
 struct weft_inventory_options {
     uint32_t replicas; /* ids of each device; 0, 1: its own id alone, else "<id>::0", "<id>::1"… as
                           NVIDIA's plugin writes them */
     bool fail_above_one; /* a container may be given one id only */
+    /* What containers get (offer.h); read during weft_inventory_new only. */
+    const struct weft_respond_settings *respond; /* NULL: a variable and device nodes */
+    const struct weft_extras *extras;            /* NULL: none */
 };
 
 /* Takes the machine over on success. options NULL: no replicas. -ENOMEM; -EINVAL for two devices
- * of one id, or an id that leaves no room for the replica's number. */
+ * of one id, an id that leaves no room for the replica's number, or one that CDI cannot name. */
 int weft_inventory_new(struct weft_machine *machine, const struct weft_inventory_options *options,
                        struct weft_inventory **ret_inventory, struct weft_error *err)
     __attribute__((warn_unused_result));
@@ -42,6 +48,8 @@ size_t weft_inventory_find(const struct weft_inventory *inventory, const char *i
 /* Ids of each device, at least 1. */
 uint32_t weft_inventory_replicas(const struct weft_inventory *inventory);
 bool weft_inventory_one_only(const struct weft_inventory *inventory);
+/* What its devices give to containers, borrowed. */
+const struct weft_offer *weft_inventory_offer(const struct weft_inventory *inventory);
 /* room for a device's id, "::" and any number */
 enum { WEFT_INVENTORY_ID_MAX = WEFT_DEVICE_ID_MAX + 16 };
 /* The id of a replica; id has WEFT_INVENTORY_ID_MAX bytes and is returned. */

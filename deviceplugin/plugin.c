@@ -95,6 +95,7 @@ static int start_endpoints(struct plugin *plugin, struct weft_error *err)
         .pools = &options->pools,
         .policy = options->policy,
         .always = options->pools.resource != NULL || options->machine != NULL,
+        .respond = &options->respond,
         .stats = &plugin->stats,
     };
     return weft_endpoints_new(&endpoints, &plugin->endpoints, err);

@@ -27,6 +27,22 @@ void weft_respond_settings_done(struct weft_respond_settings *settings)
     *settings = (struct weft_respond_settings){0};
 }
 
+/* A path that only names the root is no prefix. */
+static const char *prefix_of(const char *root)
+{
+    return root == NULL || strcmp(root, "/") == 0 ? "" : root;
+}
+
+const char *weft_respond_driver_root(const struct weft_respond_settings *settings)
+{
+    return prefix_of(settings->driver_root);
+}
+
+const char *weft_respond_dev_root(const struct weft_respond_settings *settings)
+{
+    return prefix_of(settings->dev_root != NULL ? settings->dev_root : settings->driver_root);
+}
+
 const char *weft_respond_strategy_name(enum weft_respond_strategy strategy)
 {
     for (size_t i = 0; i < WEFT_ARRAY_LEN(strategies); i++) {

@@ -33,7 +33,7 @@ struct weft_respond_settings {
     enum weft_respond_id id_strategy;
     bool pass_device_specs; /* device nodes too; other vendors than NVIDIA's always have them */
     char *driver_root;      /* the driver's files, "/run/nvidia/driver"; NULL: "/" */
-    char *dev_root;         /* the folder whose /dev has the nodes; NULL: "/" */
+    char *dev_root;         /* the folder whose /dev has the nodes; NULL: as driver_root */
     char *cdi_folder;       /* where CDI files are written; NULL: WEFT_RESPOND_CDI_FOLDER */
     char *cdi_hook; /* NVIDIA's nvidia-cdi-hook, or nvidia-ctk, as the runtime finds it; NULL: the
                        usual places are looked at */
@@ -46,6 +46,12 @@ struct weft_respond_settings {
 
 /* Frees what the settings own; the struct is zero afterwards. */
 void weft_respond_settings_done(struct weft_respond_settings *settings);
+
+/* The host's folder whose /dev has the nodes: "" for the root.
+ * Borrowed from the settings. */
+const char *weft_respond_dev_root(const struct weft_respond_settings *settings);
+/* Likewise where the driver's files are. */
+const char *weft_respond_driver_root(const struct weft_respond_settings *settings);
 
 /* "envvar,cdi-cri" to bits: 0, or -EINVAL for another word or none. */
 int weft_respond_parse_strategies(const char *text, unsigned *ret_strategies)
