@@ -337,21 +337,42 @@ int weft_endpoints_use(struct weft_endpoints *endpoints, struct weft_machine *ma
     return rc;
 }
 
+/* The machine in use once more, or the one that could not be used yet. */
+static int use_again(struct weft_endpoints *e, struct weft_error *err)
+{
+    if (e->due != NULL) {
+        return weft_endpoints_use(e, weft_steal(&e->due), err);
+    }
+    if (e->machine == NULL || e->stopped) {
+        return 0;
+    }
+    bool any = false;
+    const int rc = use_pools(e, e->machine, &any, err);
+    plan_again(e, rc);
+    return rc;
+}
+
 static void on_again(void *data)
 {
     struct weft_endpoints *e = data;
     WEFT_CHECK(e, ENDPOINTS_MAGIC);
     struct weft_error err = {0};
-    int rc = 0;
-    if (e->due != NULL) {
-        rc = weft_endpoints_use(e, weft_steal(&e->due), &err);
-    } else if (e->machine != NULL) {
-        bool any = false;
-        rc = use_pools(e, e->machine, &any, &err);
-        plan_again(e, rc);
-    }
+    const int rc = use_again(e, &err);
     weft_log(rc < 0 ? WEFT_LOG_WARN : WEFT_LOG_INFO, "machine-again",
              WEFT_KV_S("result", rc < 0 ? err.message : "used"));
+}
+
+int weft_endpoints_configure(struct weft_endpoints *endpoints, enum weft_policy policy, bool always,
+                             struct weft_error *err)
+{
+    WEFT_CHECK(endpoints, ENDPOINTS_MAGIC);
+    endpoints->options.policy = policy;
+    endpoints->options.always = always;
+    for (size_t i = 0; i < endpoints->count; i++) {
+        weft_service_set_policy(endpoints->items[i]->service, policy,
+                                endpoints->options.pools->sharing);
+    }
+    return use_again(endpoints, err);
 }
 
 const struct weft_machine *weft_endpoints_machine(const struct weft_endpoints *endpoints)

@@ -50,6 +50,10 @@ void weft_endpoints_stop(struct weft_endpoints *endpoints);
 void weft_endpoints_free(struct weft_endpoints *endpoints);
 WEFT_DEFINE_AUTO(struct weft_endpoints, weft_endpoints_free)
 
+/* The settings that options point to have new content, and these are new too: makes the resources
+ * what they say. Errors as of weft_endpoints_use, with the machine in use. */
+int weft_endpoints_configure(struct weft_endpoints *endpoints, enum weft_policy policy, bool always,
+                             struct weft_error *err) __attribute__((warn_unused_result));
 /* Takes the machine over in any case. On failure some resources may have the new machine and
  * others the one of before; those that failed keep it. -ENOMEM (tried again by itself, a second
  * later), -EINVAL, -EFBIG. */

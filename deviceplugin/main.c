@@ -9,6 +9,7 @@
 
 #include "deviceplugin/options.h"
 #include "deviceplugin/plugin.h"
+#include "deviceplugin/reload.h"
 #include "pkg/base/buf.h"
 #include "pkg/base/log.h"
 
@@ -58,14 +59,14 @@ static int print_options(const struct weft_options *options)
     return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
 }
 
-static int run(struct weft_options *options)
+static int run(const struct weft_command *command, struct weft_options *options)
 {
     struct weft_error err = {0};
     weft_log_setup(options->log_level, options->log_format, STDERR_FILENO);
     for (size_t i = 0; i < options->note_count; i++) {
         weft_log(WEFT_LOG_WARN, "config-note", WEFT_KV_S("note", options->notes[i]));
     }
-    if (weft_plugin_run(options, &err) < 0) {
+    if (weft_plugin_run(command, options, &err) < 0) {
         weft_log(WEFT_LOG_ERROR, "failed", WEFT_KV_S("reason", err.message));
         return EXIT_FAILED;
     }
@@ -88,5 +89,8 @@ int main(int argc, char **argv)
         (void)fputs("weft-device-plugin " WEFT_VERSION "\n", stdout);
         return EXIT_OK;
     }
-    return options.help ? print_help() : options.validate ? print_options(&options) : run(&options);
+    const struct weft_command command = {.argc = argc, .argv = argv, .env = getenv};
+    return options.help       ? print_help()
+           : options.validate ? print_options(&options)
+                              : run(&command, &options);
 }

@@ -7,6 +7,7 @@
 #include "deviceplugin/endpoints.h"
 #include "deviceplugin/inventory.h"
 #include "deviceplugin/link.h"
+#include "deviceplugin/options.h"
 #include "deviceplugin/pools.h"
 #include "deviceplugin/service.h"
 #include "deviceplugin/stats.h"
@@ -192,6 +193,19 @@ static void put_link(const struct weft_observe *o, struct weft_buf *buf)
                 "Machines that were read and differ from the one before.", "result", uses);
 }
 
+static void put_reloads(const struct weft_stats *s, struct weft_buf *buf)
+{
+    const struct part results[] = {{"used", s->config_used},
+                                   {"unchanged", s->config_unchanged},
+                                   {"refused", s->config_refused},
+                                   {NULL, 0}};
+    put_counter(buf, "weft_plugin_config_reloads_total", "Config files that were read again.",
+                "result", results);
+    weft_metric_single(buf, "weft_plugin_config_refused", WEFT_METRIC_GAUGE,
+                       "1 while the file that is there is not the one in force.",
+                       s->config_problem[0] != '\0' ? 1 : 0);
+}
+
 static void put_metrics(const struct weft_observe *o, struct weft_http_answer *answer)
 {
     static const char *const version[] = {"version", WEFT_VERSION, NULL};
@@ -203,6 +217,7 @@ static void put_metrics(const struct weft_observe *o, struct weft_http_answer *a
     put_nics(o, buf);
     put_requests(o->options.stats, buf);
     put_link(o, buf);
+    put_reloads(o->options.stats, buf);
     weft_metrics_process(buf);
 }
 
@@ -287,6 +302,17 @@ static void put_machine(const struct weft_observe *o, struct weft_http_answer *a
     answer->body.status = rc < 0 ? rc : answer->body.status;
 }
 
+/* The options in force, as a config file; why the file that is there is not in force, first. */
+static void put_config(const struct weft_observe *o, struct weft_http_answer *answer)
+{
+    if (o->options.stats->config_problem[0] != '\0') {
+        (void)weft_buf_printf(&answer->body, "# not used: %s\n", o->options.stats->config_problem);
+    }
+    const int rc =
+        o->options.options != NULL ? weft_options_write(o->options.options, &answer->body) : 0;
+    answer->body.status = rc < 0 ? rc : answer->body.status;
+}
+
 static void on_page(void *data, const char *path, struct weft_http_answer *answer)
 {
     const struct weft_observe *o = data;
@@ -301,10 +327,12 @@ static void on_page(void *data, const char *path, struct weft_http_answer *answe
         put_allocations(o->options.stats, &answer->body);
     } else if (strcmp(path, "/debug/machine") == 0) {
         put_machine(o, answer);
+    } else if (strcmp(path, "/debug/config") == 0) {
+        put_config(o, answer);
     } else {
         answer->status = STATUS_NOT_FOUND;
         (void)weft_buf_puts(&answer->body, "/metrics /livez /readyz /debug/allocations "
-                                           "/debug/machine\n");
+                                           "/debug/machine /debug/config\n");
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plugin's pages: /metrics, /livez, /readyz, /debug/allocations, /debug/machine. Loop thread.
- */
+/* The plugin's pages: /metrics, /livez, /readyz, /debug/allocations, /debug/machine, /debug/config.
+ * Loop thread. */
 #ifndef WEFT_DEVICEPLUGIN_OBSERVE_H
 #define WEFT_DEVICEPLUGIN_OBSERVE_H
 
@@ -9,6 +9,7 @@
 
 struct weft_endpoints;
 struct weft_loop;
+struct weft_options;
 struct weft_observe;
 struct weft_stats;
 
@@ -17,6 +18,7 @@ struct weft_observe_options {
     struct weft_loop *loop;
     const char *listen; /* as in weft_http_options */
     const struct weft_endpoints *endpoints;
+    const struct weft_options *options; /* as they are now; NULL: not shown */
     const struct weft_stats *stats;
 };
 

@@ -403,6 +403,7 @@ const struct weft_option weft_option_table[] = {
      .help = "L: debug, info, warn or error"},
     {.flags = {"--config", "--config-file"},
      .variables = {"WEFT_CONFIG", "CONFIG_FILE"},
+     .fixed = true,
      .offset = AT(config),
      .allowed = PATH,
      .help = "FILE: kind DevicePluginConfig, or NVIDIA's version: v1"},

@@ -417,3 +417,25 @@ void weft_options_done(struct weft_options *options)
     }
     options->note_count = 0;
 }
+
+static void swap_texts(void *a, void *b)
+{
+    char *x = NULL, *y = NULL;
+    memcpy(&x, a, sizeof(x));
+    memcpy(&y, b, sizeof(y));
+    memcpy(a, &y, sizeof(y));
+    memcpy(b, &x, sizeof(x));
+}
+
+void weft_options_swap(struct weft_options *a, struct weft_options *b)
+{
+    const struct weft_options kept = *a;
+    *a = *b;
+    *b = kept;
+    for (size_t i = 0; i < weft_option_count; i++) {
+        const struct weft_option *option = &weft_option_table[i];
+        if (option->fixed && option->kind == WEFT_OPTION_TEXT) {
+            swap_texts(field_of(a, option), field_of(b, option));
+        }
+    }
+}

@@ -91,6 +91,10 @@ void weft_options_help(struct weft_buf *buf);
 const char *weft_options_fixed_difference(const struct weft_options *a,
                                           const struct weft_options *b);
 
+/* Exchanges the two, but for texts that can be set at a start only: those stay where they are, as
+ * others point to them. They must be equal (weft_options_fixed_difference). */
+void weft_options_swap(struct weft_options *a, struct weft_options *b);
+
 /* An extended resource name as the kubelet accepts it: <domain>/<name>, at most 63 bytes after the
  * slash, domain not kubernetes.io or below it. */
 bool weft_resource_valid(const char *name);

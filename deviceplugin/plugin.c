@@ -4,10 +4,12 @@
 
 #include <signal.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include "deviceplugin/endpoints.h"
 #include "deviceplugin/observe.h"
 #include "deviceplugin/options.h"
+#include "deviceplugin/reload.h"
 #include "deviceplugin/source.h"
 #include "deviceplugin/stats.h"
 #include "pkg/base/log.h"
@@ -19,15 +21,23 @@ enum { PLUGIN_MAGIC = 0x506c7567 /* "Plug" */ };
 
 struct plugin {
     uint32_t magic;
-    const struct weft_options *options;
+    const struct weft_command *command;
+    struct weft_options *options;
     struct weft_loop *loop;
     struct weft_rpc *rpc;
     struct weft_source *source;
+    struct weft_reload *reload;
     struct weft_endpoints *endpoints;
     struct weft_observe *observe; /* NULL: not asked for */
     struct weft_stats stats;
     struct weft_signal *term, *interrupt, *hangup;
 };
+
+/* Is the resource of whole devices registered also while there is none? */
+static bool always(const struct weft_options *options)
+{
+    return options->pools.resource != NULL || options->machine != NULL;
+}
 
 static void on_stop(void *data)
 {
@@ -41,6 +51,7 @@ static void on_hangup(void *data)
     struct plugin *plugin = data;
     WEFT_CHECK(plugin, PLUGIN_MAGIC);
     weft_log(WEFT_LOG_INFO, "rescan");
+    weft_reload_now(plugin->reload);
     weft_source_rescan(plugin->source);
 }
 
@@ -56,6 +67,16 @@ static void on_machine_changed(void *data, struct weft_machine *machine)
         weft_log(WEFT_LOG_ERROR, "machine-not-used", WEFT_KV_S("reason", err.message),
                  WEFT_KV_S("effect", "the last good one stays"));
     }
+}
+
+/* What others keep of the options is told here; the rest they read where it is. */
+static int on_options_changed(void *data, struct weft_error *err)
+{
+    struct plugin *plugin = data;
+    WEFT_CHECK(plugin, PLUGIN_MAGIC);
+    const struct weft_options *options = plugin->options;
+    weft_log_setup(options->log_level, options->log_format, STDERR_FILENO);
+    return weft_endpoints_configure(plugin->endpoints, options->policy, always(options), err);
 }
 
 static int watch_signals(struct plugin *plugin, struct weft_error *err)
@@ -78,6 +99,7 @@ static int start_pages(struct plugin *plugin, struct weft_error *err)
     return weft_observe_new(&(struct weft_observe_options){.loop = plugin->loop,
                                                            .listen = plugin->options->listen,
                                                            .endpoints = plugin->endpoints,
+                                                           .options = plugin->options,
                                                            .stats = &plugin->stats},
                             &plugin->observe, err);
 }
@@ -89,16 +111,26 @@ static int start_endpoints(struct plugin *plugin, struct weft_error *err)
         .loop = plugin->loop,
         .rpc = plugin->rpc,
         .folder = options->plugin_dir,
-        .registry = options->registration == WEFT_REGISTRATION_WATCHER
-                        ? options->registry_dir
-                        : NULL,
+        .registry =
+            options->registration == WEFT_REGISTRATION_WATCHER ? options->registry_dir : NULL,
         .pools = &options->pools,
         .policy = options->policy,
-        .always = options->pools.resource != NULL || options->machine != NULL,
+        .always = always(options),
         .respond = &options->respond,
         .stats = &plugin->stats,
     };
     return weft_endpoints_new(&endpoints, &plugin->endpoints, err);
+}
+
+static int start_reload(struct plugin *plugin, struct weft_error *err)
+{
+    return weft_reload_new(&(struct weft_reload_options){.loop = plugin->loop,
+                                                         .command = *plugin->command,
+                                                         .options = plugin->options,
+                                                         .apply = on_options_changed,
+                                                         .data = plugin,
+                                                         .stats = &plugin->stats},
+                           &plugin->reload, err);
 }
 
 static int start(struct plugin *plugin, struct weft_error *err)
@@ -119,12 +151,14 @@ static int start(struct plugin *plugin, struct weft_error *err)
         return rc;
     }
     rc = machine != NULL ? weft_endpoints_use(plugin->endpoints, machine, err) : 0;
+    rc = rc == 0 ? start_reload(plugin, err) : rc;
     return rc == 0 ? start_pages(plugin, err) : rc;
 }
 
 static void stop(struct plugin *plugin)
 {
     weft_observe_free(plugin->observe);
+    weft_reload_free(plugin->reload);
     weft_endpoints_stop(plugin->endpoints);
     weft_rpc_free(plugin->rpc);             /* our streams have ended */
     weft_endpoints_free(plugin->endpoints); /* now another instance may register */
@@ -149,9 +183,10 @@ static void hold_signals(int how)
     (void)pthread_sigmask(how, &set, NULL);
 }
 
-int weft_plugin_run(const struct weft_options *options, struct weft_error *err)
+int weft_plugin_run(const struct weft_command *command, struct weft_options *options,
+                    struct weft_error *err)
 {
-    struct plugin plugin = {.magic = PLUGIN_MAGIC, .options = options};
+    struct plugin plugin = {.magic = PLUGIN_MAGIC, .command = command, .options = options};
     hold_signals(SIG_BLOCK);
     const int rc = start(&plugin, err);
     if (rc == 0) {

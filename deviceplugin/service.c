@@ -269,6 +269,14 @@ int weft_service_set_inventory(struct weft_service *service, struct weft_invento
     return 0;
 }
 
+void weft_service_set_policy(struct weft_service *service, enum weft_policy policy,
+                             enum weft_sharing sharing)
+{
+    WEFT_CHECK(service, SERVICE_MAGIC);
+    service->options.policy = policy;
+    service->options.sharing = sharing;
+}
+
 const struct weft_inventory *weft_service_inventory(const struct weft_service *service)
 {
     WEFT_CHECK(service, SERVICE_MAGIC);

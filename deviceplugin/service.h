@@ -40,6 +40,9 @@ int weft_service_new(const struct weft_service_options *options, struct weft_ser
 void weft_service_free(struct weft_service *service);
 WEFT_DEFINE_AUTO(struct weft_service, weft_service_free)
 
+/* From the next request on. */
+void weft_service_set_policy(struct weft_service *service, enum weft_policy policy,
+                             enum weft_sharing sharing);
 /* Takes the inventory over (also on failure) and sends its list to all streams, if it differs from
  * the last. -ENOMEM, -EFBIG: the old inventory stays. */
 int weft_service_set_inventory(struct weft_service *service, struct weft_inventory *inventory,

@@ -6,56 +6,28 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "deviceplugin/filewatch.h"
 #include "deviceplugin/options.h"
 #include "deviceplugin/vendor.h"
 #include "pkg/base/buf.h"
-#include "pkg/base/clock.h"
 #include "pkg/base/log.h"
 #include "pkg/base/str.h"
-#include "pkg/loop/loop.h"
 #include "pkg/machine/discover.h"
 #include "pkg/machine/machine.h"
 
 enum { SOURCE_MAGIC = 0x536f7572 /* "Sour" */, MACHINE_TEXT_MAX = 64 << 20 };
 
-#define RESCAN_NS (30 * WEFT_NS_PER_S)
-
-/* What tells a changed file apart; a symbolic link is followed, as a ConfigMap's files are links.
- */
-struct stamp {
-    uint64_t device, inode;
-    int64_t size, modified_ns;
-};
-
 struct weft_source {
     uint32_t magic;
     struct weft_vendor *vendor; /* NULL: a file */
     char *path;
-    struct weft_timer *timer;
+    struct weft_filewatch *watch;
     void (*changed)(void *data, struct weft_machine *machine);
     void *data;
-    struct stamp stamp;
     uint64_t digest; /* of the last good machine, as our JSON */
 };
-
-static struct stamp stamp_of(const char *path)
-{
-    struct stat st;
-    if (stat(path, &st) < 0) {
-        return (struct stamp){0};
-    }
-    return (struct stamp){.device = st.st_dev,
-                          .inode = st.st_ino,
-                          .size = st.st_size,
-                          .modified_ns = st.st_mtim.tv_sec * WEFT_NS_PER_S + st.st_mtim.tv_nsec};
-}
-
-static bool same_stamp(const struct stamp *a, const struct stamp *b)
-{
-    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
-           a->modified_ns == b->modified_ns;
-}
 
 /* 0 if it cannot be written: then every rescan counts as a change, which is only slower. */
 static uint64_t digest_of(const struct weft_machine *machine)
@@ -89,7 +61,6 @@ void weft_source_rescan(struct weft_source *source)
         weft_vendor_rescan(source->vendor);
         return;
     }
-    source->stamp = stamp_of(source->path);
     struct weft_machine *machine = NULL;
     struct weft_error err = {0};
     if (load(source->path, &machine, &err) < 0) {
@@ -106,14 +77,9 @@ void weft_source_rescan(struct weft_source *source)
     source->changed(source->data, machine);
 }
 
-static void on_timer(void *data)
+static void on_changed(void *data)
 {
-    struct weft_source *source = data;
-    WEFT_CHECK(source, SOURCE_MAGIC);
-    const struct stamp now = stamp_of(source->path);
-    if (!same_stamp(&now, &source->stamp)) {
-        weft_source_rescan(source);
-    }
+    weft_source_rescan(data);
 }
 
 static int start_vendor(struct weft_source *source, const struct weft_source_options *options,
@@ -137,6 +103,20 @@ static int start_vendor(struct weft_source *source, const struct weft_source_opt
     return rc < 0 ? rc : weft_vendor_new(&vendor, &source->vendor, err);
 }
 
+/* Of "FILE#FOLDER" the file, unless something has that very name. */
+static int watch_file(struct weft_source *source, struct weft_loop *loop, struct weft_error *err)
+{
+    weft_autofree char *path = weft_strdup(source->path);
+    if (path == NULL) {
+        return weft_err_nomem(err);
+    }
+    char *part = strrchr(path, '#');
+    if (part != NULL && access(path, F_OK) < 0) {
+        *part = '\0';
+    }
+    return weft_filewatch_new(loop, path, on_changed, source, &source->watch, err);
+}
+
 static int start_file(struct weft_source *source, const struct weft_source_options *options,
                       struct weft_machine **ret_machine, struct weft_error *err)
 {
@@ -144,17 +124,15 @@ static int start_file(struct weft_source *source, const struct weft_source_optio
     if (source->path == NULL) {
         return weft_err_nomem(err);
     }
-    source->stamp = stamp_of(source->path);
     weft_auto(weft_machine_free) struct weft_machine *machine = NULL;
     int rc = load(source->path, &machine, err);
     if (rc == 0) {
-        rc = weft_timer_new(options->loop, on_timer, source, &source->timer, err);
+        rc = watch_file(source, options->loop, err);
     }
     if (rc < 0) {
         return rc;
     }
     source->digest = digest_of(machine);
-    weft_timer_start_aligned(source->timer, RESCAN_NS);
     *ret_machine = weft_steal(&machine);
     return 0;
 }
@@ -184,7 +162,7 @@ void weft_source_free(struct weft_source *source)
     if (source != NULL) {
         WEFT_CHECK(source, SOURCE_MAGIC);
         weft_vendor_free(source->vendor);
-        weft_timer_free(source->timer);
+        weft_filewatch_free(source->watch);
         weft_free(source->path);
         source->magic = 0;
         weft_free(source);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the machine comes from: the vendors' backends, asked by the vendor thread (vendor.h), or a
- * recorded file that is looked at again every half minute and on request. A file that became
- * unreadable or invalid keeps the last good machine and is named once per change. Loop thread;
- * reads the file there, which is small and local. */
+ * recorded file that is watched, and looked at on request. A file that became unreadable or invalid
+ * keeps the last good machine and is named once per change. Loop thread; reads the file there,
+ * which is small and local. */
 #ifndef WEFT_DEVICEPLUGIN_SOURCE_H
 #define WEFT_DEVICEPLUGIN_SOURCE_H
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "pkg/allocator/allocator.h"
+#include "pkg/base/error.h"
 #include "pkg/http/metrics.h"
 
 /* One answered container of a GetPreferredAllocation request; lives as long as the answer. */
@@ -35,6 +36,8 @@ struct weft_stats {
     uint64_t lists_sent;   /* device lists, each to one stream */
     uint64_t became_unhealthy, became_healthy;
     uint64_t machine_changes, machine_refused; /* new machines that were used, or not */
+    uint64_t config_used, config_refused, config_unchanged; /* options that were read again */
+    char config_problem[WEFT_ERROR_MESSAGE_MAX];            /* of the latest; "" if it was good */
     /* one line each, a ring; owned */
     char *preferences[WEFT_PREFERENCES_KEPT];
     uint64_t preference_count;

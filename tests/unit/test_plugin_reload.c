@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options and machines that change while the plugin runs. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "deviceplugin/options.h"
+#include "deviceplugin/reload.h"
+#include "deviceplugin/stats.h"
+#include "pkg/base/clock.h"
+#include "pkg/base/file.h"
+#include "pkg/base/mem.h"
+#include "pkg/loop/loop.h"
+#include "tests/unit/proc.h"
+#include "tests/unit/unit.h"
+
+#define PAIRS "tests/fixtures/machine/pairs8.json"
+#define HEAD "apiVersion: weft.dev/v1alpha1\nkind: DevicePluginConfig\n"
+
+static char *no_env(const char *name)
+{
+    (void)name;
+    return NULL;
+}
+
+static void put(const char *path, const char *text)
+{
+    CHECK_INT(weft_file_replace(path, text, strlen(text), 0600, NULL), 0);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    weft_autofree char *text = NULL;
+    size_t len = 0;
+    CHECK_INT(weft_file_read(from, 1U << 20, &text, &len, NULL), 0);
+    CHECK_INT(weft_file_replace(to, text, len, 0600, NULL), 0);
+}
+
+/* ---- the reload alone ---- */
+
+struct bench {
+    char file[300];
+    char program[8], flag[16];
+    char *argv[4];
+    struct weft_loop *loop;
+    struct weft_options options;
+    struct weft_stats stats;
+    struct weft_reload *reload;
+    int applied;
+    const char *refuse; /* a resource that apply does not want */
+};
+
+static int apply(void *data, struct weft_error *err)
+{
+    struct bench *b = data;
+    const char *resource = b->options.pools.resource;
+    b->applied++;
+    return b->refuse != NULL && resource != NULL && strcmp(resource, b->refuse) == 0
+               ? weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "no %s here", resource)
+               : 0;
+}
+
+static void up(struct bench *b, const char *text)
+{
+    static int number;
+    *b = (struct bench){.program = "plugin", .flag = "--config"};
+    (void)snprintf(b->file, sizeof(b->file), "%s/reload%d.yaml", weft_test_dir(), number++);
+    put(b->file, text);
+    b->argv[0] = b->program;
+    b->argv[1] = b->flag;
+    b->argv[2] = b->file;
+    struct weft_error err = {0};
+    CHECK_INT(weft_options_read(3, b->argv, no_env, &b->options, &err), 0);
+    CHECK_STR(err.message, "");
+    CHECK_INT(weft_loop_new(&b->loop, NULL), 0);
+    const struct weft_reload_options options = {
+        .loop = b->loop,
+        .command = {.argc = 3, .argv = b->argv, .env = no_env},
+        .options = &b->options,
+        .apply = apply,
+        .data = b,
+        .stats = &b->stats};
+    CHECK_INT(weft_reload_new(&options, &b->reload, NULL), 0);
+}
+
+static void down(struct bench *b)
+{
+    weft_reload_free(b->reload);
+    weft_loop_free(b->loop);
+    weft_options_done(&b->options);
+    weft_stats_done(&b->stats);
+}
+
+static void good_options_are_used_and_equal_ones_change_nothing(void)
+{
+    struct bench b;
+    up(&b, HEAD "resource: a.com/one\npluginDir: /plugins\n");
+    const char *folder = b.options.plugin_dir;
+    put(b.file, HEAD "resource: a.com/two\npluginDir: /plugins\nallocationPolicy: packed\n");
+    weft_reload_now(b.reload);
+    CHECK_STR(b.options.pools.resource, "a.com/two");
+    CHECK_INT(b.options.policy, WEFT_POLICY_PACKED);
+    CHECK_INT(b.stats.config_used, 1);
+    CHECK_INT(b.applied, 1);
+    CHECK(b.options.plugin_dir == folder); /* others point to it */
+    put(b.file, HEAD "# other words\nallocationPolicy: packed\npluginDir: /plugins\n"
+                     "resource: a.com/two\n");
+    weft_reload_now(b.reload);
+    CHECK_INT(b.stats.config_unchanged, 1);
+    CHECK_INT(b.applied, 1);
+    put(b.file, HEAD "pluginDir: /plugins\n"); /* defaults come back */
+    weft_reload_now(b.reload);
+    CHECK(b.options.pools.resource == NULL);
+    CHECK_INT(b.options.policy, WEFT_POLICY_PERFORMANCE);
+    down(&b);
+}
+
+static void bad_options_leave_the_last_good_ones(void)
+{
+    static const struct {
+        const char *text, *problem;
+    } rows[] = {
+        {HEAD "resource: a.com/two\nallocationPolicy: best\n",
+         "yaml:4: allocationPolicy: \"best\""},
+        {HEAD "resource: a.com/two\ncolour: red\n", "yaml:4: colour: unknown field"},
+        {"{", "yaml"},
+        {HEAD "resource: a.com/two\npluginDir: /other\n", "pluginDir cannot change while"},
+        {HEAD "resource: a.com/two\nmachine: /m.json\n", "machine cannot change while"},
+        {HEAD "resource: a.com/refused\n", "no a.com/refused here"},
+    };
+    struct bench b;
+    up(&b, HEAD "resource: a.com/one\n");
+    b.refuse = "a.com/refused";
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(rows); i++) {
+        put(b.file, rows[i].text);
+        weft_reload_now(b.reload);
+        CHECK_CONTAINS(b.stats.config_problem, rows[i].problem);
+        CHECK_STR(b.options.pools.resource, "a.com/one");
+        CHECK_INT(b.stats.config_refused, i + 1);
+    }
+    CHECK_INT(b.applied, 2); /* what was refused, and what was before */
+    CHECK_INT(unlink(b.file), 0);
+    weft_reload_now(b.reload);
+    CHECK_CONTAINS(b.stats.config_problem, "No such file");
+    CHECK_STR(b.options.pools.resource, "a.com/one");
+    put(b.file, HEAD "resource: a.com/one\n");
+    weft_reload_now(b.reload);
+    CHECK_STR(b.stats.config_problem, "");
+    down(&b);
+}
+
+static void a_changed_file_is_seen(void)
+{
+    struct bench b;
+    up(&b, HEAD "resource: a.com/one\n");
+    const bool never = false;
+    CHECK(!weft_loop_run_until(b.loop, &never, 300 * WEFT_NS_PER_MS));
+    CHECK_INT(b.stats.config_unchanged + b.stats.config_used + b.stats.config_refused, 0);
+    put(b.file, HEAD "resource: a.com/two\n");
+    (void)weft_loop_run_until(b.loop, &never, WEFT_NS_PER_S);
+    CHECK_STR(b.options.pools.resource, "a.com/two");
+    CHECK_INT(b.applied, 1);
+    down(&b);
+}
+
+static void without_memory_nothing_changes(void)
+{
+    struct bench b;
+    up(&b, HEAD "resource: a.com/one\n");
+    put(b.file, HEAD "resource: a.com/two\nsharing:\n  resources:\n"
+                     "  - {name: a.com/two, replicas: 2}\n");
+    uint64_t nth = 1;
+    for (; nth < 2000 && b.stats.config_used == 0; nth++) {
+        (void)weft_mem_fail_after(nth);
+        weft_reload_now(b.reload);
+        (void)weft_mem_fail_after(0);
+        if (b.stats.config_used == 0) {
+            CHECK_STR(b.options.pools.resource, "a.com/one");
+        }
+    }
+    CHECK(nth > 20 && nth < 2000);
+    CHECK_STR(b.options.pools.resource, "a.com/two");
+    down(&b);
+}
+
+/* ---- the program ---- */
+
+struct world {
+    char dir[256], config[300], machine[300];
+    struct proc plugin, kubelet;
+};
+
+static bool start_world(struct world *w, const char *config)
+{
+    static int number;
+    *w = (struct world){.plugin.pid = -1, .kubelet.pid = -1};
+    (void)snprintf(w->dir, sizeof(w->dir), "%s/rl%d", weft_test_dir(), number++);
+    (void)snprintf(w->config, sizeof(w->config), "%s.yaml", w->dir);
+    (void)snprintf(w->machine, sizeof(w->machine), "%s.json", w->dir);
+    CHECK_INT(mkdir(w->dir, 0700), 0);
+    put(w->config, config);
+    copy_file(PAIRS, w->machine);
+    char kubelet[512], plugin[512];
+    (void)snprintf(kubelet, sizeof(kubelet), "%s", proc_path("fakes/fake_kubelet"));
+    (void)snprintf(plugin, sizeof(plugin), "%s", proc_path("bin/weft-device-plugin"));
+    const char *const first[] = {kubelet, "--dir", w->dir, "--timeout", "60", NULL};
+    const char *const second[] = {plugin, "--machine", w->machine, "--plugin-dir",
+                                  w->dir, "--config",  w->config,  NULL};
+    return proc_start(&w->kubelet, first) && proc_expect(&w->kubelet, "serving") != NULL &&
+           proc_start(&w->plugin, second);
+}
+
+static void end_world(struct world *w)
+{
+    CHECK_INT(proc_end(&w->plugin, SIGTERM, 5000), 0);
+    (void)proc_end(&w->kubelet, SIGTERM, 5000);
+}
+
+#define SHARED(n)                                                                                  \
+    "version: v1\nsharing:\n  timeSlicing:\n    resources:\n"                                      \
+    "    - {name: nvidia.com/gpu, replicas: " #n "}\n"
+
+static void replicas_change_on_the_stream_that_is_open(void)
+{
+    struct world w;
+    if (start_world(&w, SHARED(3))) {
+        proc_expect(&w.kubelet, "list devices=24 healthy=24");
+        put(w.config, SHARED(2));
+        proc_expect(&w.kubelet, "list devices=16 healthy=16");
+        proc_expect(&w.plugin, "event=config-used");
+        put(w.config, SHARED(1)); /* two at least */
+        proc_expect(&w.plugin, "level=error event=config-not-used reason=");
+        CHECK(!proc_says(&w.kubelet, "list devices=", 300));
+        put(w.config, "version: v1\n");
+        proc_expect(&w.kubelet, "list devices=8 healthy=8");
+        put(w.config, SHARED(4));
+        CHECK_INT(kill(w.plugin.pid, SIGHUP), 0); /* at once */
+        proc_expect(&w.kubelet, "list devices=32 healthy=32");
+        CHECK(!proc_says(&w.kubelet, "register ", 100)); /* all on the first socket */
+    }
+    end_world(&w);
+}
+
+static void a_changed_machine_needs_no_signal(void)
+{
+    struct world w;
+    if (start_world(&w, "version: v1\n")) {
+        proc_expect(&w.kubelet, "list devices=8 healthy=8");
+        put(w.machine, "{\"weft_machine\": 1, \"devices\": []}");
+        proc_expect(&w.kubelet, "list devices=0");
+        copy_file(PAIRS, w.machine);
+        proc_expect(&w.kubelet, "list devices=8 healthy=8");
+        put(w.machine, "{");
+        proc_expect(&w.plugin, "event=machine-not-read");
+        CHECK(!proc_says(&w.kubelet, "list devices=", 300));
+    }
+    end_world(&w);
+}
+
+WEFT_SUITE(plugin_reload,
+           {"good options are used, and equal ones change nothing",
+            good_options_are_used_and_equal_ones_change_nothing},
+           {"bad options leave the last good ones", bad_options_leave_the_last_good_ones},
+           {"a changed file is seen", a_changed_file_is_seen},
+           {"without memory nothing changes", without_memory_nothing_changes},
+           {"replicas change on the stream that is open",
+            replicas_change_on_the_stream_that_is_open},
+           {"a changed machine needs no signal", a_changed_machine_needs_no_signal})
