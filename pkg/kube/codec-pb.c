@@ -139,8 +139,10 @@ int weft_kube_unpack_event(struct weft_pb_arena *arena, const uint8_t *bytes, si
     if (ret->type == WEFT_KUBE_EVENT_ERROR) {
         return unpack_status(arena, &object->raw, &ret->status, err);
     }
-    rc = unpack_object(arena, object->raw.data, object->raw.len, annotations, &ret->meta, err);
-    if (rc == 0 && ret->type != WEFT_KUBE_EVENT_BOOKMARK) {
+    const bool bookmark = ret->type == WEFT_KUBE_EVENT_BOOKMARK;
+    rc = unpack_object(arena, object->raw.data, object->raw.len, annotations || bookmark,
+                       &ret->meta, err);
+    if (rc == 0 && !bookmark) {
         rc = weft_kube_check_meta(&ret->meta, WEFT_ERR_PROTOBUF, err);
     }
     return rc;

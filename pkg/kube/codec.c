@@ -150,8 +150,9 @@ int weft_kube_read_event(struct weft_pb_arena *arena, const struct weft_json *ev
         weft_kube_read_status(ret->doc, &ret->status);
         return 0;
     }
-    rc = read_object(arena, ret->doc, annotations, &ret->meta, err);
-    if (rc == 0 && ret->type != WEFT_KUBE_EVENT_BOOKMARK) {
+    const bool bookmark = ret->type == WEFT_KUBE_EVENT_BOOKMARK;
+    rc = read_object(arena, ret->doc, annotations || bookmark, &ret->meta, err);
+    if (rc == 0 && !bookmark) {
         rc = weft_kube_check_meta(&ret->meta, WEFT_ERR_JSON, err);
     }
     return rc;

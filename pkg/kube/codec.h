@@ -41,7 +41,8 @@ enum weft_kube_event_type {
 /* One event of a watch. */
 struct weft_kube_watch_event {
     enum weft_kube_event_type type;
-    struct weft_kube_meta meta;     /* all but ERROR; a bookmark has only resource_version */
+    /* all but ERROR; a bookmark has only resource_version, and always its annotations */
+    struct weft_kube_meta meta;
     struct weft_kube_status status; /* ERROR */
     const struct weft_json *doc;    /* JSON only: the object, within the event's document */
 };

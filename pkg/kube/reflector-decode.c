@@ -38,6 +38,25 @@ static int take_list_meta(struct weft_kube_reflector *r, const struct weft_kube_
     return rc < 0 ? rc : replace_text(&r->page_continue, meta->continue_token, err);
 }
 
+static int deliver_event(struct weft_kube_reflector *r, const struct weft_kube_watch_event *event,
+                         struct weft_error *err)
+{
+    enum weft_kube_change change = WEFT_KUBE_MODIFIED;
+    if (event->type == WEFT_KUBE_EVENT_ADDED) {
+        change = WEFT_KUBE_ADDED;
+    } else if (event->type == WEFT_KUBE_EVENT_DELETED) {
+        change = WEFT_KUBE_DELETED;
+    }
+    return deliver(r, change, &event->meta, event->doc, err);
+}
+
+/* The bookmark that ends a streamed list. */
+static bool is_initial_end(const struct weft_kube_meta *meta)
+{
+    const char *value = weft_kube_meta_annotation(meta, "k8s.io/initial-events-end");
+    return value != NULL && strcmp(value, "true") == 0;
+}
+
 static int take_event(struct weft_kube_reflector *r, const struct weft_kube_watch_event *event,
                       struct weft_error *err)
 {
@@ -50,17 +69,15 @@ static int take_event(struct weft_kube_reflector *r, const struct weft_kube_watc
     if (event->meta.resource_version[0] == '\0') {
         return weft_err_set(err, -EBADMSG, WEFT_ERR_HTTP, "a watch event without resourceVersion");
     }
-    int rc = replace_text(&r->resource_version, event->meta.resource_version, err);
-    if (rc < 0 || event->type == WEFT_KUBE_EVENT_BOOKMARK) {
-        return rc;
+    const bool bookmark = event->type == WEFT_KUBE_EVENT_BOOKMARK;
+    if (r->phase == WEFT_KUBE_STREAMING) {
+        /* objects come in no order of versions: one of them is no place to go on from */
+        const bool end = bookmark && is_initial_end(&event->meta);
+        int rc = end ? weft_kube_reflector_streamed(r, event->meta.resource_version, err) : 0;
+        return bookmark || rc < 0 ? rc : deliver_event(r, event, err);
     }
-    enum weft_kube_change change = WEFT_KUBE_MODIFIED;
-    if (event->type == WEFT_KUBE_EVENT_ADDED) {
-        change = WEFT_KUBE_ADDED;
-    } else if (event->type == WEFT_KUBE_EVENT_DELETED) {
-        change = WEFT_KUBE_DELETED;
-    }
-    return deliver(r, change, &event->meta, event->doc, err);
+    const int rc = replace_text(&r->resource_version, event->meta.resource_version, err);
+    return bookmark || rc < 0 ? rc : deliver_event(r, event, err);
 }
 
 /* ---- JSON ---- */

@@ -18,7 +18,9 @@
 
 enum { WEFT_KUBE_REFLECTOR_MAGIC = 0x4b755265 /* "KuRe" */ };
 
-enum weft_kube_phase { WEFT_KUBE_LISTING, WEFT_KUBE_WATCHING };
+/* Streaming is a watch that begins with what there is and says where that ends: then it has become
+ * the watch (Kubernetes' KEP-3157). */
+enum weft_kube_phase { WEFT_KUBE_LISTING, WEFT_KUBE_STREAMING, WEFT_KUBE_WATCHING };
 
 struct weft_kube_reflector {
     uint32_t magic;
@@ -33,10 +35,12 @@ struct weft_kube_reflector {
     struct weft_kube_call *call;
     bool synced;
     bool first_page;
-    char *resource_version; /* to watch from; NULL: a list is needed */
-    char *continue_token;   /* of the next page; NULL: the first */
-    int64_t started_at;     /* of a watch */
-    uint64_t events;        /* of this watch, bookmarks too */
+    bool pages;              /* the server does not stream lists, or we were not to ask */
+    unsigned streams_failed; /* in a row */
+    char *resource_version;  /* to watch from; NULL: a list is needed */
+    char *continue_token;    /* of the next page; NULL: the first */
+    int64_t started_at;      /* of a watch */
+    uint64_t events;         /* of this watch, bookmarks too */
 
     /* the answer under way */
     struct weft_json_split *json;
@@ -60,6 +64,9 @@ int weft_kube_reflector_feed(struct weft_kube_reflector *r, const char *bytes, s
 /* 0 if the answer ended where one may end. */
 int weft_kube_reflector_end_answer(struct weft_kube_reflector *r, struct weft_error *err)
     __attribute__((warn_unused_result));
+/* The streamed list is complete as of version. -ENOMEM. */
+int weft_kube_reflector_streamed(struct weft_kube_reflector *r, const char *version,
+                                 struct weft_error *err) __attribute__((warn_unused_result));
 /* Forgets the answer's decoders. */
 void weft_kube_reflector_drop_answer(struct weft_kube_reflector *r);
 

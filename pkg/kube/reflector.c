@@ -27,6 +27,10 @@ enum {
     /* After so many refused watches in a row the version itself is suspect (a restored etcd): a
      * list finds out. */
     WATCH_FAILURES_MAX = 5,
+    /* After so many in a row pages are asked for: something on the way may hold streams back. */
+    STREAM_FAILURES_MAX = 2,
+    /* A streamed list has so many times the time of a page. */
+    STREAM_PAGES = 10,
 };
 
 static void start_request(void *data);
@@ -137,6 +141,7 @@ int weft_kube_reflector_new(struct weft_kube_client *client,
     r->magic = WEFT_KUBE_REFLECTOR_MAGIC;
     r->client = client;
     r->options = *options;
+    r->pages = options->pages;
     weft_pb_arena_init(&r->arena, WEFT_KUBE_UNPACK_MAX);
     set_defaults(&r->options);
     weft_kube_backoff_init(&r->backoff, r->options.backoff_min_ns, r->options.backoff_max_ns,
@@ -180,13 +185,36 @@ static bool refuses_version(int status)
     return status == 400 || status == 404 || status == 410 || status == 422;
 }
 
+/* Does this answer say that the server does not stream lists? client-go takes 422 for it; 400 is
+ * what some proxies make of it. */
+static bool refuses_stream(const struct weft_kube_reflector *r, int status)
+{
+    return r->phase == WEFT_KUBE_STREAMING && (status == 400 || status == 422);
+}
+
+static void note_stream(struct weft_kube_reflector *r, int status)
+{
+    /* 401, 403, 404, 429 say nothing about streams */
+    const bool by_stream = r->phase == WEFT_KUBE_STREAMING && (status < 401 || status >= 500);
+    r->streams_failed += by_stream;
+    if (r->streams_failed >= STREAM_FAILURES_MAX) {
+        r->pages = true;
+    }
+}
+
 /* Reports the error and asks again later. */
 static void fail(struct weft_kube_reflector *r, const struct weft_error *error,
                  int64_t retry_after_ns)
 {
     const int status = error->domain == WEFT_ERR_HTTP ? error->domain_code : 0;
+    if (refuses_stream(r, status)) {
+        r->pages = true;
+        weft_timer_start(r->timer, 0, 0);
+        return;
+    }
+    note_stream(r, status);
     int64_t wait = weft_kube_backoff_next(&r->backoff, retry_after_ns);
-    if (r->phase == WEFT_KUBE_LISTING || refuses_version(status) ||
+    if (r->phase != WEFT_KUBE_WATCHING || refuses_version(status) ||
         (status != 0 && r->backoff.failures > WATCH_FAILURES_MAX)) {
         forget_version(r);
     }
@@ -200,10 +228,10 @@ static void fail(struct weft_kube_reflector *r, const struct weft_error *error,
     }
 }
 
-/* The page is whole: the next one, or all are there. */
+/* The page is whole: the next one, or all are there. The back-off goes on: a server whose lists
+ * work and whose watches do not is asked for fewer and fewer lists. */
 static void finish_page(struct weft_kube_reflector *r)
 {
-    weft_kube_backoff_reset(&r->backoff);
     weft_free(weft_steal(&r->continue_token));
     weft_timer_start(r->timer, 0, 0);
     if (r->page_continue != NULL && r->page_continue[0] != '\0') {
@@ -216,18 +244,43 @@ static void finish_page(struct weft_kube_reflector *r)
     r->options.watcher.on_synced(r->options.watcher.data);
 }
 
-/* Did the watch work for a while? Then a failure is the first one again. */
-static bool watch_worked(const struct weft_kube_reflector *r)
+int weft_kube_reflector_streamed(struct weft_kube_reflector *r, const char *version,
+                                 struct weft_error *err)
 {
-    return r->events > 0 || now_ns() - r->started_at >= SHORT_WATCH_MS * WEFT_NS_PER_MS;
+    char *copy = weft_strdup(version);
+    if (copy == NULL) {
+        return weft_err_nomem(err);
+    }
+    weft_free(r->resource_version);
+    r->resource_version = copy;
+    r->phase = WEFT_KUBE_WATCHING;
+    r->started_at = now_ns();
+    r->events = 0; /* of the watch that this is from here on */
+    r->synced = true;
+    r->streams_failed = 0;
+    r->options.watcher.on_synced(r->options.watcher.data);
+    return r->abandoned ? weft_err_set(err, -ECANCELED, WEFT_ERR_HTTP, "not wanted any more") : 0;
 }
 
-/* The server has ended the watch as agreed: go on from the last version. */
+/* Did the watch work for a while? Then a failure is the first one again. */
+static bool watch_lasted(const struct weft_kube_reflector *r)
+{
+    return now_ns() - r->started_at >= SHORT_WATCH_MS * WEFT_NS_PER_MS;
+}
+
+static bool watch_worked(const struct weft_kube_reflector *r)
+{
+    return r->events > 0 || watch_lasted(r);
+}
+
+/* The server has ended the watch as agreed: go on from the last version. After a short one not at
+ * once, whatever it brought: some servers end each with a bookmark. */
 static void finish_watch(struct weft_kube_reflector *r)
 {
     if (watch_worked(r)) {
         weft_kube_backoff_reset(&r->backoff);
-        weft_timer_start(r->timer, 0, 0);
+        const int64_t wait = watch_lasted(r) ? 0 : weft_kube_backoff_next(&r->backoff, 0);
+        weft_timer_start(r->timer, wait, 0);
         return;
     }
     struct weft_error error = {0};
@@ -240,6 +293,13 @@ static void finish(struct weft_kube_reflector *r, const struct weft_kube_result 
 {
     struct weft_error error = r->event_error.code != 0 ? r->event_error : result->error;
     if (error.code == 0 && weft_kube_reflector_end_answer(r, &error) == 0) {
+        if (r->phase == WEFT_KUBE_STREAMING) {
+            (void)weft_err_set(&error, -EIO, WEFT_ERR_HTTP, "%s: a streamed list ended early",
+                               r->options.path);
+            error.retryable = true;
+            fail(r, &error, 0);
+            return;
+        }
         if (r->phase == WEFT_KUBE_LISTING) {
             finish_page(r);
         } else {
@@ -247,8 +307,8 @@ static void finish(struct weft_kube_reflector *r, const struct weft_kube_result 
         }
         return;
     }
-    if (r->phase == WEFT_KUBE_WATCHING &&
-        (r->events > 0 || (result->status == 200 && watch_worked(r)))) {
+    if (r->phase == WEFT_KUBE_WATCHING && result->status == 200 &&
+        (watch_lasted(r) || (r->events > 0 && !refuses_version(error.domain_code)))) {
         weft_kube_backoff_reset(&r->backoff);
     }
     fail(r, &error, result->retry_after_ns);
@@ -269,7 +329,7 @@ static int on_head(void *data, const struct weft_kube_head *head, struct weft_er
     struct weft_kube_reflector *r = data;
     WEFT_CHECK(r, WEFT_KUBE_REFLECTOR_MAGIC);
     int rc = weft_kube_reflector_begin_answer(r, head->content_type, err);
-    if (rc < 0 || r->phase != WEFT_KUBE_LISTING || !r->first_page ||
+    if (rc < 0 || r->phase == WEFT_KUBE_WATCHING || !r->first_page ||
         r->options.watcher.on_list == NULL) {
         return rc;
     }
@@ -285,7 +345,13 @@ static int on_bytes(void *data, const char *bytes, size_t len, struct weft_error
     struct weft_kube_reflector *r = data;
     WEFT_CHECK(r, WEFT_KUBE_REFLECTOR_MAGIC);
     enter(r);
-    const int rc = weft_kube_reflector_feed(r, bytes, len, err);
+    int rc = weft_kube_reflector_feed(r, bytes, len, err);
+    if (rc == 0 && r->phase == WEFT_KUBE_STREAMING &&
+        now_ns() - r->started_at > STREAM_PAGES * r->options.page_timeout_ns) {
+        /* such a server may not know what it was asked for, and watches from now on */
+        rc = weft_err_set(err, -ETIMEDOUT, WEFT_ERR_HTTP, "%s: a streamed list without end",
+                          r->options.path);
+    }
     (void)leave(r);
     return rc;
 }
@@ -310,7 +376,12 @@ static void put_watch_query(struct weft_kube_reflector *r, struct weft_buf *quer
                    (long long)weft_kube_backoff_between(&r->backoff, least, 2 * least));
     weft_kube_put_param(query, "watch", "true");
     weft_kube_put_param(query, "allowWatchBookmarks", "true");
-    weft_kube_put_param(query, "resourceVersion", r->resource_version);
+    if (r->phase == WEFT_KUBE_STREAMING) {
+        weft_kube_put_param(query, "sendInitialEvents", "true");
+        weft_kube_put_param(query, "resourceVersionMatch", "NotOlderThan");
+    } else {
+        weft_kube_put_param(query, "resourceVersion", r->resource_version);
+    }
     weft_kube_put_param(query, "timeoutSeconds", text);
 }
 
@@ -351,7 +422,10 @@ static void start_request(void *data)
     struct weft_kube_reflector *r = data;
     WEFT_CHECK(r, WEFT_KUBE_REFLECTOR_MAGIC);
     weft_kube_reflector_drop_answer(r);
-    r->phase = r->resource_version != NULL ? WEFT_KUBE_WATCHING : WEFT_KUBE_LISTING;
+    r->phase = r->pages ? WEFT_KUBE_LISTING : WEFT_KUBE_STREAMING;
+    if (r->resource_version != NULL) {
+        r->phase = WEFT_KUBE_WATCHING;
+    }
     r->first_page = r->continue_token == NULL;
     r->abandoned = false;
     r->events = 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Follows a collection: a paged list, then a watch from its resourceVersion with bookmarks, resumed
- * where it ended, listed again when the server has forgotten that version (410). It hands objects
- * on and keeps none; the cache is the caller's. Errors never end it: it reports each, waits
- * (capped, jittered exponential back-off, at least what the server asked for) and goes on until it
- * is freed.
+/* Follows a collection: a list, then a watch from its resourceVersion with bookmarks, resumed where
+ * it ended, listed again when the server has forgotten that version (410). It hands objects on and
+ * keeps none; the cache is the caller's. Errors never end it: it reports each, waits (capped,
+ * jittered exponential back-off, at least what the server asked for) and goes on until it is freed.
  *
- * A list is a quorum read (no resourceVersion is sent). Loop thread only. */
+ * The list is streamed as the beginning of the watch (sendInitialEvents) where the server can; one
+ * that refuses that (400, 422) is asked for pages from then on, as is one that fails at it twice in
+ * a row. Either way it is a quorum read (no resourceVersion is sent). Loop thread only. */
 #ifndef WEFT_KUBE_REFLECTOR_H
 #define WEFT_KUBE_REFLECTOR_H
 
@@ -60,12 +61,13 @@ struct weft_kube_reflector_options {
     const char *field_selector;
     enum weft_kube_codec codec;
     bool annotations; /* fill meta.annotations */
+    bool pages;       /* never ask for a streamed list */
     /* 0 = the default in brackets */
     unsigned page_size;     /* objects a page [500] */
     unsigned watch_seconds; /* the server ends a watch after this, up to twice it by jitter [300] */
     size_t item_max;        /* bytes of one object [4 MiB] */
     int64_t idle_ns;        /* silence after which a watch counts as dead [90 s] */
-    int64_t page_timeout_ns;  /* one page of a list [60 s] */
+    int64_t page_timeout_ns;  /* one page of a list; ten times that a streamed list [60 s] */
     int64_t backoff_min_ns;   /* first wait after a failure [500 ms] */
     int64_t backoff_max_ns;   /* longest wait [30 s] */
     int64_t missing_retry_ns; /* wait after a 404 [60 s] */

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -55,6 +56,7 @@ type bench struct {
 
 func TestBenchController(t *testing.T) {
 	b := newBench(t, "controller_10k", 10000, fullNode)
+	b.lists(t)
 	c := b.coldStart(t, 313+20+1)
 	b.relabel(t)
 	b.restart(t, c)
@@ -358,5 +360,26 @@ func (b *bench) labelsVanish(t *testing.T, c *bed.Controller) {
 	b.still(t, mark, "labels_vanish")
 	if deletes > 0 {
 		t.Errorf("%d HyperNodes were deleted because labels vanished", deletes)
+	}
+}
+
+// lists compares the ways to read all nodes: as a stream, in pages, and as one answer.
+func (b *bench) lists(t *testing.T) {
+	t.Helper()
+	k := newKubetool(t, b.cp)
+	for _, way := range []struct{ name, pageSize string }{{"stream", "0"}, {"pages", "500"}, {"whole", "1000000"}} {
+		server := b.cp.Server().Usage(t)
+		p := k.start(t, "follow", "/api/v1/nodes", "metadata", "600", way.pageSize)
+		bed.Poll(t, time.Minute, "synced", has(p, fmt.Sprintf("synced objects=%d ", b.count)))
+		got := fields(p.Output()[strings.Index(p.Output(), "synced"):])
+		p.Kill()
+		for _, figure := range []struct{ name, unit string }{{"seconds", "s"}, {"cpu", "s"}} {
+			value, err := strconv.ParseFloat(got[figure.name], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.figure(t, "list_"+way.name+"_"+figure.name, value, figure.unit)
+		}
+		b.figure(t, "list_"+way.name+"_server_cpu", (b.cp.Server().Usage(t).CPU - server.CPU).Seconds(), "s")
 	}
 }

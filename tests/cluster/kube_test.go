@@ -90,8 +90,8 @@ func has(p *bed.Process, line string) func() error {
 	}
 }
 
-// A list of three pages and the watch after it, over one HTTP/2 connection, as protobuf metadata and
-// as whole JSON objects.
+// A list, streamed or of three pages, and the watch after it, over one HTTP/2 connection, as protobuf
+// metadata and as whole JSON objects.
 func TestKubeFollow(t *testing.T) {
 	t.Parallel()
 	cp := bed.NewControlPlane(t)
@@ -105,14 +105,16 @@ func TestKubeFollow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, codec := range []string{"metadata", "json"} {
-		p := k.start(t, "follow", "/api/v1/nodes", codec, "600")
+	for _, way := range []struct{ codec, pageSize, requests string }{{"metadata", "0", "1"}, {"metadata", "500", "3"},
+		{"json", "0", "1"}, {"json", "500", "3"}} {
+		codec := way.codec
+		p := k.start(t, "follow", "/api/v1/nodes", codec, "600", way.pageSize)
 		bed.Poll(t, 20*time.Second, "synced", has(p, "synced objects=1201 labels=2402 "))
 		synced := fields(p.Output()[strings.Index(p.Output(), "synced"):])
-		if synced["requests"] != "3" || synced["connections"] != "1" || synced["http2"] != "3" {
-			t.Errorf("%s: %v, want 3 requests on one HTTP/2 connection", codec, synced)
+		if synced["requests"] != way.requests || synced["connections"] != "1" || synced["http2"] != way.requests {
+			t.Errorf("%v: %v, want %s requests on one HTTP/2 connection", way, synced, way.requests)
 		}
-		name := "extra-" + codec
+		name := "extra-" + codec + way.pageSize
 		node, err := nodes.Create(ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)

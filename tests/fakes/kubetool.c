@@ -3,7 +3,7 @@
  * server, one line a happening on stdout.
  *   kubetool KUBECONFIG get|delete PATH [UID [RESOURCE_VERSION]]
  *   kubetool KUBECONFIG create|replace|apply|patch PATH BODY.json
- *   kubetool KUBECONFIG follow PATH metadata|json SECONDS
+ *   kubetool KUBECONFIG follow PATH metadata|json SECONDS [PAGE_SIZE]      0: a streamed list
  *   kubetool KUBECONFIG lease NAMESPACE NAME IDENTITY SECONDS
  *   kubetool KUBECONFIG event NODE NOTE */
 #include <signal.h>
@@ -42,6 +42,14 @@ static long peak_kb(void)
 {
     struct rusage usage;
     return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_maxrss : 0;
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage usage = {0};
+    (void)getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
 /* ---- one call ---- */
@@ -120,10 +128,10 @@ static void on_synced(void *data)
     struct tool *tool = data;
     struct weft_kube_stats stats;
     weft_kube_client_stats(tool->client, &stats);
-    (void)printf("synced objects=%llu labels=%llu seconds=%.3f bytes=%llu requests=%llu "
+    (void)printf("synced objects=%llu labels=%llu seconds=%.3f cpu=%.3f bytes=%llu requests=%llu "
                  "connections=%llu http2=%llu peak_kb=%ld\n",
                  (unsigned long long)tool->objects, (unsigned long long)tool->labels,
-                 seconds_since(tool->started_at), (unsigned long long)stats.bytes_in,
+                 seconds_since(tool->started_at), cpu_seconds(), (unsigned long long)stats.bytes_in,
                  (unsigned long long)stats.requests, (unsigned long long)stats.connections,
                  (unsigned long long)stats.http2, peak_kb());
     tool->objects = 0; /* of the watch, all but too many are shown again */
@@ -136,13 +144,19 @@ static void on_error(void *data, const struct weft_error *error, int64_t retry_n
                  error->message);
 }
 
-static int follow(struct tool *tool, char **argv)
+static int follow(struct tool *tool, int argc, char **argv)
 {
     struct weft_kube_reflector *r = NULL;
     struct weft_error err = {0};
     uint64_t seconds = 0;
+    uint64_t page_size = 0;
+    if (argc > 6 && weft_parse_u64(weft_str(argv[6]), UINT32_MAX, &page_size) < 0) {
+        return 2;
+    }
     const struct weft_kube_reflector_options options = {
         .path = argv[3],
+        .pages = page_size > 0,
+        .page_size = (unsigned)page_size,
         .codec = strcmp(argv[4], "json") == 0 ? WEFT_KUBE_JSON : WEFT_KUBE_METADATA,
         .watcher = {on_list, on_object, on_synced, on_error, tool},
     };
@@ -265,8 +279,8 @@ static int run(struct tool *tool, int argc, char **argv)
             return call(tool, verbs[i].verb, argc, argv);
         }
     }
-    if (argc == 6 && strcmp(argv[2], "follow") == 0) {
-        return follow(tool, argv);
+    if ((argc == 6 || argc == 7) && strcmp(argv[2], "follow") == 0) {
+        return follow(tool, argc, argv);
     }
     if (argc == 7 && strcmp(argv[2], "lease") == 0) {
         return hold_lease(tool, argv);

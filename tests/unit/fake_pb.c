@@ -66,6 +66,15 @@ void fake_pb_object(struct weft_buf *out, const char *name, const char *version,
     put_buf(out, 1, &meta);
 }
 
+void fake_pb_end_mark(struct weft_buf *out, const char *version)
+{
+    weft_auto(weft_buf_done) struct weft_buf meta;
+    weft_buf_init(&meta, BYTES_MAX);
+    fake_pb_text(&meta, 6, version);
+    put_pair(&meta, 12, "k8s.io/initial-events-end", "true");
+    put_buf(out, 1, &meta);
+}
+
 void fake_pb_status(struct weft_buf *out, int code, const char *reason, const char *message)
 {
     fake_pb_bytes(out, 1, "", 0);

@@ -14,6 +14,8 @@ void fake_pb_text(struct weft_buf *out, unsigned field, const char *text);
 /* PartialObjectMetadata of an object with a label "l" = label (none if NULL), an annotation
  * "a" = "b" and something in managedFields. name "": only the resourceVersion, as in a bookmark. */
 void fake_pb_object(struct weft_buf *out, const char *name, const char *version, const char *label);
+/* The object of the bookmark that ends a streamed list. */
+void fake_pb_end_mark(struct weft_buf *out, const char *version);
 /* A Status of an ERROR event. */
 void fake_pb_status(struct weft_buf *out, int code, const char *reason, const char *message);
 /* "k8s\0" and Unknown around raw. */

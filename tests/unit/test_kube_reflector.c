@@ -11,150 +11,9 @@
 #include "pkg/kube/client.h"
 #include "pkg/kube/reflector.h"
 #include "pkg/loop/loop.h"
-#include "tests/unit/fake_kube.h"
 #include "tests/unit/fake_pb.h"
+#include "tests/unit/kube_recorder.h"
 #include "tests/unit/unit.h"
-
-#define LONG_ENOUGH (10 * WEFT_NS_PER_S)
-#define WATCH "GET /api/v1/nodes?watch=true&allowWatchBookmarks=true&resourceVersion="
-
-/* What to do when the log has grown to at_line lines. */
-enum action { NOTHING, FREE_IT, RELIST };
-
-struct recorder {
-    struct fake_script script;
-    struct fake_rig rig;
-    struct weft_kube_reflector *reflector;
-    struct weft_buf log; /* a line a callback */
-    size_t lines, want;
-    bool done; /* lines >= want */
-    size_t at_line;
-    enum action action;
-    int64_t last_retry_ns;
-    bool with_docs;
-};
-
-static void note(struct recorder *rec, const char *text)
-{
-    (void)weft_buf_printf(&rec->log, "%s\n", text);
-    rec->lines++;
-    rec->done = rec->lines >= rec->want;
-    if (rec->lines == rec->at_line && rec->action == FREE_IT) {
-        weft_kube_reflector_free(weft_steal(&rec->reflector));
-    } else if (rec->lines == rec->at_line && rec->action == RELIST) {
-        weft_kube_reflector_relist(rec->reflector);
-    }
-}
-
-static void on_list(void *data)
-{
-    note(data, "list");
-}
-
-static void on_object(void *data, enum weft_kube_change change,
-                      const struct weft_kube_object *object)
-{
-    struct recorder *rec = data;
-    const char *label = weft_kube_meta_label(&object->meta, "l");
-    const char *note_a = weft_kube_meta_annotation(&object->meta, "a");
-    char line[256];
-    (void)snprintf(line, sizeof(line), "%c %s %s %s%s%s", "+~-"[change], object -> meta.name,
-                   object->meta.resource_version, label != NULL ? label : "none",
-                   note_a != NULL ? " a=" : "", note_a != NULL ? note_a : "");
-    CHECK_INT(object->doc != NULL, rec->with_docs);
-    CHECK_STR(object->meta.ns, "");
-    note(rec, line);
-}
-
-static void on_synced(void *data)
-{
-    struct recorder *rec = data;
-    CHECK(weft_kube_reflector_synced(rec->reflector));
-    note(rec, "synced");
-}
-
-static void on_error(void *data, const struct weft_error *error, int64_t retry_ns)
-{
-    struct recorder *rec = data;
-    rec->last_retry_ns = retry_ns;
-    char line[512];
-    (void)snprintf(line, sizeof(line), "error %d %s", error->code,
-                   error->domain == WEFT_ERR_HTTP && error->domain_code != 0 ? error->message : "");
-    note(rec, line);
-}
-
-static struct weft_kube_reflector_options quick_options(struct recorder *rec)
-{
-    return (struct weft_kube_reflector_options){
-        .path = "/api/v1/nodes",
-        .codec = WEFT_KUBE_METADATA,
-        .page_size = 2,
-        .backoff_min_ns = 2 * WEFT_NS_PER_MS,
-        .backoff_max_ns = 40 * WEFT_NS_PER_MS,
-        .missing_retry_ns = 30 * WEFT_NS_PER_MS,
-        .seed = 1,
-        .watcher = {on_list, on_object, on_synced, on_error, rec},
-    };
-}
-
-static void begin(struct recorder *rec, const struct fake_step *steps, size_t count)
-{
-    *rec = (struct recorder){0};
-    weft_buf_init(&rec->log, 1U << 20);
-    fake_script_init(&rec->script, steps, count);
-    fake_rig_open(&rec->rig, fake_script_answer, &rec->script);
-}
-
-/* Runs until want lines are in the log (0: until the script is used up). */
-static void follow(struct recorder *rec, const struct weft_kube_reflector_options *options,
-                   size_t want)
-{
-    struct weft_error err = {0};
-    rec->want = want;
-    rec->with_docs = options->codec == WEFT_KUBE_JSON;
-    if (!CHECK_INT(weft_kube_reflector_new(rec->rig.client, options, &rec->reflector, &err), 0)) {
-        (void)fprintf(stderr, "%s\n", err.message);
-        return;
-    }
-    if (want > 0) {
-        CHECK(weft_loop_run_until(rec->rig.loop, &rec->done, LONG_ENOUGH));
-    } else {
-        CHECK(fake_script_wait(&rec->script, rec->rig.loop, LONG_ENOUGH));
-    }
-}
-
-static void end(struct recorder *rec, const char *expected)
-{
-    weft_kube_reflector_free(rec->reflector);
-    fake_rig_close(&rec->rig);
-    CHECK_STR(weft_buf_text(&rec->log), expected);
-    CHECK_INT(fake_script_unexpected(&rec->script), 0);
-    fake_script_done(&rec->script);
-    weft_buf_done(&rec->log);
-}
-
-#define RUN(steps, want, expected)                                                                 \
-    do {                                                                                           \
-        struct recorder rec_;                                                                      \
-        begin(&rec_, (steps), WEFT_ARRAY_LEN(steps));                                              \
-        const struct weft_kube_reflector_options options_ = quick_options(&rec_);                  \
-        follow(&rec_, &options_, (want));                                                          \
-        end(&rec_, (expected));                                                                    \
-    } while (0)
-
-/* JSON answers; the codec is chosen by the answer's type. */
-#define ITEM(name, version, label)                                                                 \
-    "{\"metadata\":{\"name\":\"" name "\",\"uid\":\"u\",\"resourceVersion\":\"" version            \
-    "\",\"labels\":{\"l\":\"" label "\"},\"annotations\":{\"a\":\"b\"}}}"
-#define LIST(version, next, items)                                                                 \
-    "{\"metadata\":{\"resourceVersion\":\"" version "\",\"continue\":\"" next                      \
-    "\"},\"items\":[" items "]}"
-#define EVENT(type, item) "{\"type\":\"" type "\",\"object\":" item "}\n"
-#define BOOKMARK(version) EVENT("BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"" version "\"}}")
-#define FAILURE(code, reason)                                                                      \
-    "{\"kind\":\"Status\",\"code\":" code ",\"reason\":\"" reason "\",\"message\":\"m\"}"
-#define OK .status = 200
-#define HELD .status = 200, .stream = true, .end = FAKE_HOLD
 
 /* ---- the good way ---- */
 
@@ -184,14 +43,14 @@ static void test_documents_and_selectors(void)
          {HELD, .body = EVENT("DELETED", ITEM("a", "6", "x"))}},
     };
     struct recorder rec;
-    begin(&rec, steps, WEFT_ARRAY_LEN(steps));
-    struct weft_kube_reflector_options options = quick_options(&rec);
+    recorder_begin(&rec, steps, WEFT_ARRAY_LEN(steps));
+    struct weft_kube_reflector_options options = recorder_options(&rec);
     options.codec = WEFT_KUBE_JSON;
     options.annotations = true;
     options.label_selector = "a!=b,c";
     options.field_selector = "metadata.name=x";
-    follow(&rec, &options, 4);
-    end(&rec, "list\n+ a 1 x a=b\nsynced\n- a 6 x a=b\n");
+    recorder_follow(&rec, &options, 4);
+    recorder_end(&rec, "list\n+ a 1 x a=b\nsynced\n- a 6 x a=b\n");
 }
 
 static void test_protobuf(void)
@@ -224,16 +83,16 @@ static void test_protobuf(void)
         {WATCH "15&", {HELD, .type = stream, .body = last.data, .body_len = last.len}},
     };
     struct recorder rec;
-    begin(&rec, steps, WEFT_ARRAY_LEN(steps));
-    struct weft_kube_reflector_options options = quick_options(&rec);
+    recorder_begin(&rec, steps, WEFT_ARRAY_LEN(steps));
+    struct weft_kube_reflector_options options = recorder_options(&rec);
     options.annotations = true;
-    follow(&rec, &options, 6);
+    recorder_follow(&rec, &options, 6);
     struct fake_seen seen;
     (void)fake_script_seen(&rec.script, &seen);
     CHECK_CONTAINS(seen.headers,
                    "\r\nAccept: application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;"
                    "g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;");
-    end(&rec, "list\n+ a 1 x a=b\n+ b 2 x a=b\nsynced\n~ a 11 x a=b\n- b 16 x a=b\n");
+    recorder_end(&rec, "list\n+ a 1 x a=b\n+ b 2 x a=b\nsynced\n~ a 11 x a=b\n- b 16 x a=b\n");
     for (size_t i = 0; i < 5; i++) {
         weft_buf_done(&objects[i]);
     }
@@ -331,11 +190,11 @@ static void test_silent_watch(void)
         {WATCH "12&", {HELD, .body = EVENT("ADDED", ITEM("a", "13", "x"))}},
     };
     struct recorder rec;
-    begin(&rec, steps, WEFT_ARRAY_LEN(steps));
-    struct weft_kube_reflector_options options = quick_options(&rec);
+    recorder_begin(&rec, steps, WEFT_ARRAY_LEN(steps));
+    struct weft_kube_reflector_options options = recorder_options(&rec);
     options.idle_ns = 60 * WEFT_NS_PER_MS;
-    follow(&rec, &options, 5);
-    end(&rec, "list\nsynced\nerror -110 \nerror -110 \n+ a 13 x\n");
+    recorder_follow(&rec, &options, 5);
+    recorder_end(&rec, "list\nsynced\nerror -110 \nerror -110 \n+ a 13 x\n");
 }
 
 static void test_garbage(void)
@@ -370,11 +229,11 @@ static void test_big_item(void)
         {WATCH "10&", {HELD}},
     };
     struct recorder rec;
-    begin(&rec, steps, WEFT_ARRAY_LEN(steps));
-    struct weft_kube_reflector_options options = quick_options(&rec);
+    recorder_begin(&rec, steps, WEFT_ARRAY_LEN(steps));
+    struct weft_kube_reflector_options options = recorder_options(&rec);
     options.item_max = 128;
-    follow(&rec, &options, 5);
-    end(&rec, "list\nerror -27 \nlist\n+ a 1 x\nsynced\n");
+    recorder_follow(&rec, &options, 5);
+    recorder_end(&rec, "list\nerror -27 \nlist\n+ a 1 x\nsynced\n");
 }
 
 /* ---- refused ---- */
@@ -390,13 +249,13 @@ static void test_retry_after(void)
         {WATCH "10&", {HELD}},
     };
     struct recorder rec;
-    begin(&rec, steps, WEFT_ARRAY_LEN(steps));
-    const struct weft_kube_reflector_options options = quick_options(&rec);
+    recorder_begin(&rec, steps, WEFT_ARRAY_LEN(steps));
+    const struct weft_kube_reflector_options options = recorder_options(&rec);
     const int64_t start = weft_clock_monotonic(weft_clock_system());
-    follow(&rec, &options, 3);
+    recorder_follow(&rec, &options, 3);
     CHECK(weft_clock_monotonic(weft_clock_system()) - start >= WEFT_NS_PER_S);
     CHECK(rec.last_retry_ns >= WEFT_NS_PER_S && rec.last_retry_ns <= 1100 * WEFT_NS_PER_MS);
-    end(&rec, "error -11 GET /api/v1/nodes: 429 TooManyRequests: m\nlist\nsynced\n");
+    recorder_end(&rec, "error -11 GET /api/v1/nodes: 429 TooManyRequests: m\nlist\nsynced\n");
 }
 
 static void test_missing_resource(void)
@@ -410,12 +269,12 @@ static void test_missing_resource(void)
         {WATCH "12&", {HELD}},
     };
     struct recorder rec;
-    begin(&rec, steps, WEFT_ARRAY_LEN(steps));
-    const struct weft_kube_reflector_options options = quick_options(&rec);
-    follow(&rec, &options, 7);
+    recorder_begin(&rec, steps, WEFT_ARRAY_LEN(steps));
+    const struct weft_kube_reflector_options options = recorder_options(&rec);
+    recorder_follow(&rec, &options, 7);
     CHECK_INT(rec.last_retry_ns, options.missing_retry_ns);
-    end(&rec, "error -2 GET /api/v1/nodes: 404 404 page not found\nlist\n+ a 1 x\nsynced\n"
-              "error -2 GET /api/v1/nodes: 404 NotFound: m\nlist\nsynced\n");
+    recorder_end(&rec, "error -2 GET /api/v1/nodes: 404 404 page not found\nlist\n+ a 1 x\nsynced\n"
+                       "error -2 GET /api/v1/nodes: 404 NotFound: m\nlist\nsynced\n");
 }
 
 /* A server that closes each watch at once is not asked in a circle. */
@@ -426,8 +285,8 @@ static void test_short_watches(void)
         steps[i] = (struct fake_step){WATCH "10&", {OK, .stream = true, .body = ""}};
     }
     struct recorder rec;
-    begin(&rec, steps, WEFT_ARRAY_LEN(steps));
-    const struct weft_kube_reflector_options options = quick_options(&rec);
+    recorder_begin(&rec, steps, WEFT_ARRAY_LEN(steps));
+    const struct weft_kube_reflector_options options = recorder_options(&rec);
     CHECK_INT(weft_kube_reflector_new(rec.rig.client, &options, &rec.reflector, NULL), 0);
     bool never = false;
     (void)weft_loop_run_until(rec.rig.loop, &never, 300 * WEFT_NS_PER_MS);
@@ -440,7 +299,7 @@ static void test_short_watches(void)
     char *log = weft_buf_steal(&rec.log);
     CHECK_CONTAINS(log, "list\nsynced\nerror -5 \nerror -5 \n");
     weft_free(log);
-    end(&rec, "");
+    recorder_end(&rec, "");
 }
 
 static void test_server_restart(void)
@@ -451,9 +310,9 @@ static void test_server_restart(void)
         {WATCH "11&", {HELD, .body = EVENT("ADDED", ITEM("b", "12", "x"))}},
     };
     struct recorder rec;
-    begin(&rec, steps, WEFT_ARRAY_LEN(steps));
-    const struct weft_kube_reflector_options options = quick_options(&rec);
-    follow(&rec, &options, 3);
+    recorder_begin(&rec, steps, WEFT_ARRAY_LEN(steps));
+    const struct weft_kube_reflector_options options = recorder_options(&rec);
+    recorder_follow(&rec, &options, 3);
     const int port = fake_kube_port(rec.rig.fake);
     fake_kube_stop(rec.rig.fake);
     rec.want = 6; /* the cut, and at least two refused connections */
@@ -473,7 +332,7 @@ static void test_server_restart(void)
     CHECK_CONTAINS(log, "error -111 \n");
     CHECK_CONTAINS(log, "+ b 12 x\n");
     weft_free(log);
-    end(&rec, "");
+    recorder_end(&rec, "");
 }
 
 /* ---- from inside the callbacks ---- */
@@ -498,14 +357,14 @@ static void test_free_inside(void)
     for (size_t at = 1; at <= WEFT_ARRAY_LEN(lines); at++) {
         (void)weft_buf_puts(&expected, lines[at - 1]);
         struct recorder rec;
-        begin(&rec, twice, WEFT_ARRAY_LEN(twice));
+        recorder_begin(&rec, twice, WEFT_ARRAY_LEN(twice));
         rec.action = FREE_IT;
         rec.at_line = at;
-        const struct weft_kube_reflector_options options = quick_options(&rec);
-        follow(&rec, &options, at);
+        const struct weft_kube_reflector_options options = recorder_options(&rec);
+        recorder_follow(&rec, &options, at);
         bool never = false;
         (void)weft_loop_run_until(rec.rig.loop, &never, 20 * WEFT_NS_PER_MS);
-        end(&rec, weft_buf_text(&expected));
+        recorder_end(&rec, weft_buf_text(&expected));
     }
     weft_buf_done(&expected);
 }
@@ -518,16 +377,16 @@ static void test_relist_inside(void)
         steps[before] = twice[0];
         steps[before + 1] = (struct fake_step){WATCH "10&", {HELD}};
         struct recorder rec;
-        begin(&rec, steps, before + 2);
+        recorder_begin(&rec, steps, before + 2);
         rec.action = RELIST;
         rec.at_line = at;
-        const struct weft_kube_reflector_options options = quick_options(&rec);
-        follow(&rec, &options, at + 4);
+        const struct weft_kube_reflector_options options = recorder_options(&rec);
+        recorder_follow(&rec, &options, at + 4);
         const char *again = strstr(weft_buf_text(&rec.log) + 1, "list\n");
         CHECK_STR(again, "list\n+ a 1 x\n+ b 2 x\nsynced\n");
         weft_kube_reflector_free(weft_steal(&rec.reflector));
         weft_buf_reset(&rec.log);
-        end(&rec, "");
+        recorder_end(&rec, "");
     }
 }
 
