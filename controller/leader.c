@@ -65,6 +65,21 @@ static void on_lost(void *data)
     } /* else it follows, warm: the next leader knows the cluster already */
 }
 
+/* A follower watches from when it knows that it is one: a leader's first list starts with its
+ * Lease, and one begun before would be thrown away half read. A run that ends by itself waits for
+ * the Lease without load on the server. */
+static void follow(struct weft_controller *c)
+{
+    struct weft_error err = {0};
+    if (c->node_reflector != NULL || c->options->once || c->stopping) {
+        return;
+    }
+    if (weft_controller_start_watching(c, &err) < 0) {
+        weft_log(WEFT_LOG_ERROR, "cannot watch", WEFT_KV_S("error", err.message));
+        weft_controller_stop(c, 1);
+    }
+}
+
 static void on_holder(void *data, const char *holder)
 {
     struct weft_controller *c = data;
@@ -72,6 +87,7 @@ static void on_holder(void *data, const char *holder)
     (void)snprintf(c->other_holder, sizeof(c->other_holder), "%s", holder);
     c->last_error = (struct weft_error){0}; /* the server does answer */
     weft_log(WEFT_LOG_INFO, "another leads", WEFT_KV_S("holder", holder));
+    follow(c);
 }
 
 static void on_namespace(void *data, const struct weft_kube_result *result)
@@ -126,6 +142,7 @@ static void on_error(void *data, const struct weft_error *error)
         create_namespace(c);
     }
     weft_controller_met_error(c, error);
+    follow(c); /* warm, and the log tells which requests fail and which do not */
 }
 
 /* ---- a run that is to end by itself ---- */
@@ -209,9 +226,7 @@ int weft_controller_start_leader(struct weft_controller *c, struct weft_error *e
     if (c->options->once) {
         weft_timer_start(c->deadline, ONCE_WAIT_NS, 0);
     }
-    rc = weft_kube_lease_new(c->client, &options, &c->lease, err);
-    /* a run that ends by itself waits for the Lease without load on the server */
-    return rc < 0 || c->options->once ? rc : weft_controller_start_watching(c, err);
+    return weft_kube_lease_new(c->client, &options, &c->lease, err);
 }
 
 bool weft_controller_reads_only(const struct weft_controller *c)
