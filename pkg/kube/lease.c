@@ -106,18 +106,20 @@ static int set_options(struct weft_kube_lease *l, const struct weft_kube_lease_o
     struct weft_kube_lease_options *o = &l->options;
     *o = *options;
     set_default(&o->duration_ns, 15 * WEFT_NS_PER_S);
-    set_default(&o->renew_ns, 2 * WEFT_NS_PER_S);
+    set_default(&o->renew_ns, 5 * WEFT_NS_PER_S);
+    set_default(&o->retry_ns, 2 * WEFT_NS_PER_S);
     set_default(&o->timeout_ns, 4 * WEFT_NS_PER_S);
     set_default(&o->fence_ns, 6 * WEFT_NS_PER_S);
     o->clock = o->clock != NULL ? o->clock : weft_clock_system();
     if (o->ns == NULL || o->name == NULL || o->identity == NULL || o->on_acquired == NULL ||
         o->on_lost == NULL || strlen(o->identity) >= HOLDER_MAX ||
-        o->duration_ns % WEFT_NS_PER_S != 0 || o->fence_ns + o->timeout_ns > o->duration_ns) {
+        o->duration_ns % WEFT_NS_PER_S != 0 || o->fence_ns + o->timeout_ns > o->duration_ns ||
+        o->renew_ns >= o->fence_ns) {
         return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
-                            "a Lease needs namespace, name, identity, whole seconds, and time for "
-                            "a last write: fence + timeout <= duration");
+                            "a Lease needs namespace, name, identity, whole seconds, time for a "
+                            "last write (fence + timeout <= duration), and renew < fence");
     }
-    weft_kube_backoff_init(&l->random, o->renew_ns, o->renew_ns, o->seed);
+    weft_kube_backoff_init(&l->random, o->retry_ns, o->retry_ns, o->seed);
     l->ns = weft_strdup(o->ns);
     l->name = weft_strdup(o->name);
     l->identity = weft_strdup(o->identity);
@@ -165,10 +167,30 @@ bool weft_kube_lease_fresh(const struct weft_kube_lease *l)
     return l->held && !l->releasing && now_ns(l) - l->renewed_at < l->options.fence_ns;
 }
 
-static void wait_turn(struct weft_kube_lease *l)
+/* Somebody else's Lease, or one that could not be asked for. */
+static void wait_to_look(struct weft_kube_lease *l)
+{
+    const int64_t retry = l->options.retry_ns;
+    weft_timer_start(l->timer, weft_kube_backoff_between(&l->random, retry, retry + retry / 5), 0);
+}
+
+/* Our own: counted from when the last renewal was sent, as the fence is. */
+static void wait_to_renew(struct weft_kube_lease *l, bool renewed)
 {
     const int64_t renew = l->options.renew_ns;
-    weft_timer_start(l->timer, weft_kube_backoff_between(&l->random, renew, renew + renew / 5), 0);
+    const int64_t wait = renewed ? weft_kube_backoff_between(&l->random, renew - renew / 5, renew)
+                                 : l->options.retry_ns;
+    const int64_t left = l->sent_at + wait - now_ns(l);
+    weft_timer_start(l->timer, left > 0 ? left : 0, 0);
+}
+
+static void wait_again(struct weft_kube_lease *l)
+{
+    if (l->held) {
+        wait_to_renew(l, false);
+    } else {
+        wait_to_look(l);
+    }
 }
 
 static void lose(struct weft_kube_lease *l)
@@ -342,11 +364,11 @@ static void on_written(void *data, const struct weft_kube_result *result)
     WEFT_CHECK(l, LEASE_MAGIC);
     l->call = NULL;
     l->depth++;
-    wait_turn(l);
     if (result->error.code == 0 && result->body != NULL) {
         const bool was_held = l->held;
         l->held = true;
         l->renewed_at = l->sent_at;
+        wait_to_renew(l, true);
         take_record(l, result->body);
         weft_timer_start(l->deadline,
                          l->renewed_at + l->options.duration_ns - l->options.timeout_ns - now_ns(l),
@@ -361,6 +383,7 @@ static void on_written(void *data, const struct weft_kube_result *result)
         if (conflict) {
             weft_timer_start(l->timer, 0, 0); /* somebody was faster: look who */
         } else {
+            wait_again(l);
             report(l, &result->error);
         }
     }
@@ -387,7 +410,7 @@ static void take(struct weft_kube_lease *l)
     struct weft_error error = {0};
     if (write_lease(l, false, on_written, &error) < 0) {
         report(l, &error);
-        wait_turn(l);
+        wait_to_look(l); /* not at once: this did not even leave us */
     }
 }
 
@@ -397,7 +420,7 @@ static void on_looked(void *data, const struct weft_kube_result *result)
     WEFT_CHECK(l, LEASE_MAGIC);
     l->call = NULL;
     l->depth++;
-    wait_turn(l);
+    wait_to_look(l);
     if (l->releasing) {
         give_up(l);
     } else if (result->error.code == 0 && result->body != NULL) {
@@ -422,7 +445,7 @@ static void look(struct weft_kube_lease *l)
     struct weft_error error = {0};
     if (submit(l, WEFT_KUBE_GET, NULL, on_looked, &error) < 0) {
         report(l, &error);
-        wait_turn(l);
+        wait_to_look(l);
     }
 }
 

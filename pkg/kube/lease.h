@@ -25,10 +25,15 @@ struct weft_kube_lease_options {
     const char *identity;  /* who we are, unique per process: "<pod>_<random>". Copied. */
     /* 0 = the default in brackets */
     int64_t duration_ns; /* whole seconds [15 s] */
-    int64_t renew_ns;    /* between renewals, and between looks at another's Lease [2 s] */
-    int64_t timeout_ns;  /* of one request [4 s] */
-    int64_t fence_ns;    /* see above [6 s] */
-    uint64_t seed;       /* of the jitter (up to 20 % of renew_ns); 0 = from the clock */
+    /* from one renewal to the next, less up to 20 % of jitter [5 s]: more often than the fence
+     * closes, so that writes need not wait while the server answers within the difference */
+    int64_t renew_ns;
+    /* from a failed renewal's start to the next one (at once, if it took longer), and between looks
+     * at another's Lease, there plus up to 20 % [2 s] */
+    int64_t retry_ns;
+    int64_t timeout_ns;             /* of one request [4 s] */
+    int64_t fence_ns;               /* see above [6 s] */
+    uint64_t seed;                  /* of the jitter; 0 = from the clock */
     const struct weft_clock *clock; /* NULL = the system's */
     /* We are the leader from now on. */
     void (*on_acquired)(void *data);
@@ -37,7 +42,7 @@ struct weft_kube_lease_options {
     void (*on_lost)(void *data);
     /* Another holder was seen; holder is borrowed. May be NULL. */
     void (*on_holder)(void *data, const char *holder);
-    /* A try failed (the next follows after renew_ns). May be NULL. */
+    /* A try failed (the next follows, see retry_ns). May be NULL. */
     void (*on_error)(void *data, const struct weft_error *error);
     void *data;
 };

@@ -145,6 +145,7 @@ static struct weft_kube_lease_options options_of(struct contender *c, const char
         .name = "l",
         .identity = identity,
         .renew_ns = 5 * WEFT_NS_PER_MS,
+        .retry_ns = 5 * WEFT_NS_PER_MS,
         .timeout_ns = 100 * WEFT_NS_PER_MS,
         .seed = 1,
         .clock = &c->clock,
@@ -361,6 +362,44 @@ static void test_fence_and_deadline(void)
     fake_rig_close(&rig);
 }
 
+/* Real time in small, a tenth of the defaults: renewals 0.4 to 0.5 s apart, and between them the
+ * fence never closes; after a failure the next try comes 0.2 s after the last one was sent. */
+static void test_renews_before_the_fence_closes(void)
+{
+    struct store store = {0};
+    struct fake_rig rig;
+    struct contender a;
+    const bool never = false;
+    fake_rig_open(&rig, answer, &store);
+    struct weft_kube_lease_options options = options_of(&a, "a");
+    options.clock = NULL;
+    options.renew_ns = 500 * WEFT_NS_PER_MS;
+    options.retry_ns = 200 * WEFT_NS_PER_MS;
+    options.fence_ns = 600 * WEFT_NS_PER_MS;
+    options.duration_ns = 2 * WEFT_NS_PER_S;
+    options.timeout_ns = 400 * WEFT_NS_PER_MS;
+    CHECK_INT(weft_kube_lease_new(rig.client, &options, &a.lease, NULL), 0);
+    run_until(&rig, &a.acquired, 1);
+    const int before = store.writes;
+    int closed = 0;
+    for (int i = 0; i < 200; i++) {
+        (void)weft_loop_run_until(rig.loop, &never, 10 * WEFT_NS_PER_MS);
+        closed += !weft_kube_lease_fresh(a.lease);
+    }
+    const int renewals = store.writes - before;
+    CHECK(renewals >= 3 && renewals <= 8); /* in 2 s, or more on a busy machine; by retry_ns 10 */
+    CHECK(closed <= 20); /* a busy machine may be late; every 5 s it would be 33 */
+    fake_kube_lock(rig.fake, true);
+    store.broken = true;
+    fake_kube_lock(rig.fake, false);
+    run_until(&rig, &a.errors, 1);
+    run_for(&rig, 700);
+    CHECK(a.errors >= 3);
+    CHECK_INT(a.lost, 0);
+    weft_kube_lease_free(a.lease);
+    fake_rig_close(&rig);
+}
+
 /* A renewal that was done but whose answer got lost: not overtaken by our own write. */
 static void test_silent_server(void)
 {
@@ -396,6 +435,9 @@ static void test_options(void)
     CHECK_INT(weft_kube_lease_new(rig.client, &options, &a.lease, NULL), -EINVAL);
     options = options_of(&a, "a");
     options.duration_ns = 1500 * WEFT_NS_PER_MS;
+    CHECK_INT(weft_kube_lease_new(rig.client, &options, &a.lease, NULL), -EINVAL);
+    options = options_of(&a, "a");
+    options.renew_ns = 6 * WEFT_NS_PER_S; /* the fence would be closed before each renewal */
     CHECK_INT(weft_kube_lease_new(rig.client, &options, &a.lease, NULL), -EINVAL);
     options = options_of(&a, NULL);
     CHECK_INT(weft_kube_lease_new(rig.client, &options, &a.lease, NULL), -EINVAL);
@@ -475,4 +517,5 @@ static void test_event(void)
 WEFT_SUITE(kube_lease, {"acquire_and_renew", test_acquire_and_renew}, {"takeover", test_takeover},
            {"live_holder", test_live_holder}, {"release", test_release},
            {"overtaken", test_overtaken}, {"fence_and_deadline", test_fence_and_deadline},
+           {"renews_before_the_fence_closes", test_renews_before_the_fence_closes},
            {"silent_server", test_silent_server}, {"options", test_options}, {"event", test_event})
