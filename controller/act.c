@@ -62,6 +62,7 @@ static void pass_ended(struct weft_controller *c, bool good)
         c->failures = 0;
         weft_view_nodes_forget(&c->nodes);
         weft_accept_carried_out(c->accept);
+        weft_hypernode_set_done(&c->lost);
     }
     if (c->options->once) {
         const bool all = good && !c->decision.keep.refused &&
@@ -236,8 +237,7 @@ static void log_outcome(const struct weft_controller *c, const struct weft_apply
                       result->outcome == WEFT_APPLY_STOPPED;
     weft_log(good ? WEFT_LOG_INFO : WEFT_LOG_WARN, "HyperNodes written",
              WEFT_KV_S("outcome", weft_apply_outcome_name(result->outcome)),
-             WEFT_KV_I("writes", result->confirmed),
-             WEFT_KV_I("planned", c->decision.plan.step_count),
+             WEFT_KV_I("writes", result->confirmed), WEFT_KV_I("planned", c->applied->step_count),
              WEFT_KV_S("at", result->outcome == WEFT_APPLY_DONE ? "" : result->name),
              WEFT_KV_S("error", result->error.message));
 }
@@ -292,6 +292,9 @@ static void on_apply_done(void *data, const struct weft_apply_result *result)
     c->apply = NULL;
     if (c->stopping) {
         weft_controller_settled(c);
+    } else if (r.outcome == WEFT_APPLY_DONE && c->applied == &c->repair) {
+        weft_hypernode_set_done(&c->lost);
+        weft_controller_schedule(c);
     } else if (r.outcome == WEFT_APPLY_DONE) {
         act_labels(c);
     } else if (c->hypernode_reflector != NULL) {
@@ -303,7 +306,7 @@ static void on_apply_done(void *data, const struct weft_apply_result *result)
  * it is given. To write as fast as they do would help nobody; true if it is put off. */
 static bool put_off(struct weft_controller *c)
 {
-    const uint64_t plan = weft_plan_hash(&c->decision.plan);
+    const uint64_t plan = weft_plan_hash(c->applied);
     const int64_t now = weft_controller_now();
     if (c->slowed) { /* this is the pass after the wait */
         c->slowed = false;
@@ -326,8 +329,9 @@ static bool put_off(struct weft_controller *c)
     return true;
 }
 
-static void act_hypernodes(struct weft_controller *c)
+static void act_hypernodes(struct weft_controller *c, const struct weft_plan *plan)
 {
+    c->applied = plan;
     if (put_off(c)) {
         return;
     }
@@ -343,7 +347,7 @@ static void act_hypernodes(struct weft_controller *c)
         .data = c,
     };
     struct weft_error err = {0};
-    if (weft_apply_new(&c->decision.plan, c->ours.prefix, &env, &c->apply, &err) < 0) {
+    if (weft_apply_new(plan, c->ours.prefix, &env, &c->apply, &err) < 0) {
         weft_log(WEFT_LOG_ERROR, "apply", WEFT_KV_S("error", err.message));
         weft_controller_back_off(c, WAIT_RETRY_NS, false);
         return;
@@ -374,6 +378,15 @@ static void show(struct weft_controller *c)
     weft_controller_stop(c, status);
 }
 
+void weft_controller_act_repair(struct weft_controller *c)
+{
+    if (weft_controller_may_write(c)) {
+        act_hypernodes(c, &c->repair);
+    } else {
+        weft_controller_back_off(c, WAIT_RETRY_NS, true);
+    }
+}
+
 void weft_controller_act(struct weft_controller *c)
 {
     if (weft_controller_reads_only(c)) {
@@ -392,7 +405,7 @@ void weft_controller_act(struct weft_controller *c)
         weft_controller_back_off(c, WAIT_RETRY_NS, true);
     } else if (c->decision.plan.step_count > 0 && c->config->outputs.hyper_nodes &&
                !c->crd_missing) {
-        act_hypernodes(c);
+        act_hypernodes(c, &c->decision.plan);
     } else {
         act_labels(c);
     }

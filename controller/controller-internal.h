@@ -62,6 +62,7 @@ struct weft_controller {
     /* watch.c: what is there */
     struct weft_view_nodes nodes;
     struct weft_view_hypernodes hypernodes;
+    struct weft_hypernode_set lost;    /* of ours, deleted by others; see lost.h */
     struct weft_hypernode_set against; /* --against: stands for the HyperNodes that exist */
     struct weft_pods pods;             /* --pods */
     struct weft_kube_reflector *node_reflector;
@@ -94,6 +95,8 @@ struct weft_controller {
     struct weft_accept *accept;
     struct weft_decision decision;
     struct weft_apply *apply;
+    const struct weft_plan *applied; /* by it: decision's, or repair */
+    struct weft_plan repair;         /* of what is lost, while no source says what is wanted */
     struct weft_labels *labels;
     int64_t keep_due;   /* monotonic; a kept Node may be forgotten then */
     int64_t not_before; /* monotonic; no pass until then (back-off) */
@@ -176,6 +179,8 @@ int64_t weft_controller_now(void);
 
 /* act.c: carries a decision out */
 void weft_controller_act(struct weft_controller *c);
+/* Carries c->repair out: HyperNodes only. */
+void weft_controller_act_repair(struct weft_controller *c);
 bool weft_controller_writing(const struct weft_controller *c);
 /* No pass before wait_ns and some jitter. */
 void weft_controller_back_off(struct weft_controller *c, int64_t wait_ns, bool at_least);

@@ -159,6 +159,7 @@ static void finish(struct weft_controller *c)
     weft_loop_free(c->loop);
     weft_view_nodes_done(&c->nodes);
     weft_view_hypernodes_done(&c->hypernodes);
+    weft_hypernode_set_done(&c->lost);
     weft_hypernode_set_done(&c->against);
     weft_pods_done(&c->pods);
     weft_config_free(c->config);

@@ -6,6 +6,7 @@
 #include "controller/accept.h"
 #include "controller/controller-internal.h"
 #include "controller/labelled.h"
+#include "controller/lost.h"
 #include "controller/options.h"
 #include "pkg/base/clock.h"
 #include "pkg/base/log.h"
@@ -47,6 +48,7 @@ void weft_controller_pass_done(struct weft_controller *c)
 {
     weft_timer_free(c->tick);
     weft_decision_done(&c->decision);
+    weft_plan_done(&c->repair);
     weft_keep_free(c->keep);
     weft_accept_free(c->accept);
 }
@@ -58,6 +60,14 @@ static bool ready(const struct weft_controller *c)
     return !c->stopping && weft_controller_synced(c) && weft_sources_ready(c->sources) &&
            weft_accept_known(c->accept) && (c->leading || weft_controller_reads_only(c)) &&
            c->apply == NULL;
+}
+
+/* A source has not answered yet, so there is no pass; but something of ours is missing. */
+static bool may_repair(const struct weft_controller *c)
+{
+    return !c->stopping && c->lost.count > 0 && weft_controller_synced(c) && !c->crd_missing &&
+           !weft_sources_ready(c->sources) && c->leading && c->apply == NULL &&
+           !c->config->paused && c->config->outputs.hyper_nodes;
 }
 
 static int64_t due_at(const struct weft_controller *c)
@@ -73,11 +83,15 @@ void weft_controller_schedule(struct weft_controller *c)
     if (!c->stopping && weft_controller_synced(c)) {
         weft_accept_ask(c->accept); /* not before: a server that fails is told of elsewhere */
     }
+    const int64_t now = weft_controller_now();
+    if (may_repair(c)) {
+        weft_timer_start(c->tick, c->not_before > now ? c->not_before - now : 0, 0);
+        return;
+    }
     if (!ready(c) || due == INT64_MAX) {
         weft_timer_stop(c->tick);
         return;
     }
-    const int64_t now = weft_controller_now();
     /* a pass runs from the timer only, never from inside a watch's callback */
     weft_timer_start(c->tick, due > now ? due - now : 0, 0);
 }
@@ -159,9 +173,11 @@ static int decide(struct weft_controller *c, struct weft_error *err)
     recall(c, nodes, count, memory);
     weft_auto(weft_hypernode_set_done) struct weft_hypernode_set places = {0};
     const bool from_labels = labels_tell_places(c);
-    rc = from_labels
-             ? weft_labelled_places(nodes, count, c->config->tiers.count, &c->ours, &places, err)
-             : 0;
+    bool lost = false;
+    rc =
+        from_labels
+            ? weft_labelled_places(nodes, count, c->config->tiers.count, &c->ours, &places, err)
+            : weft_lost_places(&c->hypernodes.set, &c->lost, c->ours.instance, &places, &lost, err);
     if (rc < 0) {
         return rc;
     }
@@ -179,7 +195,8 @@ static int decide(struct weft_controller *c, struct weft_error *err)
         .memory = memory,
         .node_count = count,
         .live = c->options->against != NULL ? &c->against : &c->hypernodes.set,
-        .places = from_labels ? &places : NULL,
+        .places = from_labels || lost ? &places : NULL,
+        .lost = lost,
         .prunes_tier_name = weft_controller_prunes_tier_name(c),
         .keep = c->keep,
         .accepted = accepted,
@@ -223,11 +240,36 @@ static void run_pass(struct weft_controller *c)
     weft_controller_act(c);
 }
 
+static void run_repair(struct weft_controller *c)
+{
+    struct weft_error err = {0};
+    weft_auto(weft_hypernode_set_done) struct weft_hypernode_set places = {0};
+    bool any = false;
+    weft_plan_done(&c->repair);
+    int rc = weft_lost_places(&c->hypernodes.set, &c->lost, c->ours.instance, &places, &any, &err);
+    if (rc == 0 && any) {
+        rc = weft_lost_plan(&c->hypernodes.set, &places, c->ours.instance, &c->repair, &err);
+    }
+    if (rc < 0) {
+        weft_log(WEFT_LOG_ERROR, "repair failed", WEFT_KV_S("error", err.message));
+        weft_controller_back_off(c, WEFT_NS_PER_S, false);
+        return;
+    }
+    if (c->repair.step_count == 0) {
+        weft_hypernode_set_done(&c->lost); /* nobody lists them */
+        weft_controller_schedule(c);
+        return;
+    }
+    weft_controller_act_repair(c);
+}
+
 static void on_tick(void *data)
 {
     struct weft_controller *c = data;
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
-    if (ready(c) && due_at(c) <= weft_controller_now()) {
+    if (may_repair(c) && c->not_before <= weft_controller_now()) {
+        run_repair(c);
+    } else if (ready(c) && due_at(c) <= weft_controller_now()) {
         run_pass(c);
     } else {
         weft_controller_schedule(c);

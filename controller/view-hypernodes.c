@@ -32,14 +32,20 @@ int weft_view_hypernodes_list(struct weft_view_hypernodes *view)
     return view->seen == NULL ? -ENOMEM : 0;
 }
 
-bool weft_view_hypernodes_listed(struct weft_view_hypernodes *view)
+bool weft_view_hypernodes_listed(struct weft_view_hypernodes *view,
+                                 void (*on_gone)(void *data, const struct weft_hypernode *hn),
+                                 void *data)
 {
     bool any = false;
     for (size_t i = view->set.count; view->seen != NULL && i > 0; i--) {
-        const char *name = view->set.items[i - 1].name;
-        if (!weft_map_get(view->seen, name, NULL)) {
-            any = weft_hypernode_set_remove(&view->set, name) || any;
+        const struct weft_hypernode *hn = &view->set.items[i - 1];
+        if (weft_map_get(view->seen, hn->name, NULL)) {
+            continue;
         }
+        if (on_gone != NULL) {
+            on_gone(data, hn);
+        }
+        any = weft_hypernode_set_remove(&view->set, hn->name) || any;
     }
     weft_map_free(view->seen);
     view->seen = NULL;

@@ -86,8 +86,11 @@ struct weft_view_hypernodes {
 void weft_view_hypernodes_done(struct weft_view_hypernodes *view);
 int weft_view_hypernodes_list(struct weft_view_hypernodes *view)
     __attribute__((warn_unused_result));
-/* Ends a list: names that it did not show are gone; true if there were any. */
-bool weft_view_hypernodes_listed(struct weft_view_hypernodes *view);
+/* Ends a list: names that it did not show are gone; true if there were any. on_gone (may be NULL)
+ * sees each before. */
+bool weft_view_hypernodes_listed(struct weft_view_hypernodes *view,
+                                 void (*on_gone)(void *data, const struct weft_hypernode *hn),
+                                 void *data);
 /* Takes hn's content over (also on failure). */
 int weft_view_hypernodes_put(struct weft_view_hypernodes *view, struct weft_hypernode *hn,
                              enum weft_view_change *ret_change) __attribute__((warn_unused_result));

@@ -6,6 +6,7 @@
 #include "controller/controller-internal.h"
 #include "controller/events.h"
 #include "controller/labels.h"
+#include "controller/lost.h"
 #include "controller/options.h"
 #include "pkg/apply/apply.h"
 #include "pkg/base/log.h"
@@ -113,6 +114,9 @@ static void hypernode_gone(struct weft_controller *c, const struct weft_hypernod
     const bool ours = weft_hypernode_is_ours(hn, c->ours.instance);
     if (weft_view_hypernodes_gone(&c->hypernodes, hn->name, hn->uid)) {
         /* one of ours that we did not delete: its parent dangles, so no debounce */
+        if (ours) {
+            weft_lost_note(&c->lost, hn);
+        }
         world_changed(c, ours);
     }
 }
@@ -145,6 +149,12 @@ static void hypernodes_on_object(void *data, enum weft_kube_change change,
     }
 }
 
+static void gone_between_lists(void *data, const struct weft_hypernode *hn)
+{
+    struct weft_controller *c = data;
+    weft_lost_note(&c->lost, hn);
+}
+
 static void hypernodes_on_synced(void *data)
 {
     struct weft_controller *c = data;
@@ -157,7 +167,7 @@ static void hypernodes_on_synced(void *data)
         weft_events_clear(c->events, "Lease", c->options->lease, "HyperNodesNotServed");
         weft_controller_changed(c, true);
     }
-    if (weft_view_hypernodes_listed(&c->hypernodes)) {
+    if (weft_view_hypernodes_listed(&c->hypernodes, gone_between_lists, c)) {
         world_changed(c, true);
     }
     weft_controller_probe_schema(c, true);

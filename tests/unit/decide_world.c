@@ -95,6 +95,7 @@ int decide_world_decide(struct decide_world *w)
         .node_count = w->nodes.count,
         .live = &w->live,
         .places = w->places,
+        .lost = w->lost,
         .prunes_tier_name = w->prunes,
         .keep = w->keep,
         .accepted = w->accepted,

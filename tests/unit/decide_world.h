@@ -19,6 +19,7 @@ struct decide_world {
     size_t accepted_count;
     const enum weft_keep_gang *gangs;
     const struct weft_hypernode_set *places;
+    bool lost;
     bool prunes;
     struct weft_error err;
 };

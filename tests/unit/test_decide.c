@@ -20,6 +20,13 @@
     "sources:\n"                                                                                   \
     "- labels: {keys: [{key: x/rack, tierName: rack}, {key: x/zone, tierName: zone}]}\n"
 
+/* The same keys under other names. */
+#define RENAMED                                                                                    \
+    "apiVersion: weft.dev/v1alpha1\nkind: ControllerConfig\n"                                      \
+    "tiers: [shelf, hall]\n"                                                                       \
+    "sources:\n"                                                                                   \
+    "- labels: {keys: [{key: x/rack, tierName: shelf}, {key: x/zone, tierName: hall}]}\n"
+
 /* "rack zone" of the Node as the groups' names without prefix and hash, "" if it has no labels. */
 static void check_place(const struct decide_world *w, const char *node, const char *rack,
                         const char *zone)
@@ -142,6 +149,48 @@ static void test_brake(void)
     decide_world_decided(&w);
     CHECK(!w.decision.keep.refused);
     check_place(&w, "n00", "r0", "z1");
+    decide_world_done(&w);
+}
+
+/* The tiers would be called otherwise: nothing is written, but what somebody deleted under its
+ * parent; once accepted, everything is written anew. */
+static void test_tiers_renamed(void)
+{
+    struct decide_world w;
+    decide_world_init(&w, RACKS);
+    decide_world_add_nodes(&w, 16);
+    decide_world_decided(&w);
+    decide_world_carry_out(&w);
+    weft_config_free(w.config);
+    CHECK_INT(weft_config_parse(RENAMED, strlen(RENAMED), "config", &w.config, NULL), 0);
+    decide_world_decided(&w);
+    CHECK(w.decision.keep.frozen);
+    CHECK_INT(w.decision.plan.step_count, 0);
+
+    /* the first rack is deleted by hand */
+    weft_auto(weft_hypernode_set_done) struct weft_hypernode_set before = {0};
+    CHECK_INT(weft_hypernode_set_copy(&w.live, &before), 0);
+    weft_autofree char *rack = weft_strdup(w.decision.keep.set.items[0].name);
+    CHECK(weft_hypernode_set_remove(&w.live, rack));
+    w.places = &before;
+    w.lost = true;
+    decide_world_decided(&w);
+    CHECK(w.decision.keep.frozen);
+    CHECK_INT(w.decision.plan.step_count, 1);
+    CHECK_STR(w.decision.plan.steps[0].object.name, rack);
+    CHECK_INT(w.decision.plan.steps[0].kind, WEFT_STEP_CREATE);
+    w.places = NULL;
+    w.lost = false;
+    CHECK_INT(weft_hypernode_set_copy(&before, &w.live), 0);
+
+    decide_world_accept(&w);
+    CHECK_INT(w.accepted_count, 1);
+    decide_world_decided(&w);
+    CHECK(!w.decision.keep.refused);
+    CHECK_INT(w.decision.plan.step_count, 12); /* 4 racks, 2 zones: each goes, each comes */
+    decide_world_carry_out(&w);
+    decide_world_decided(&w);
+    CHECK_INT(w.decision.plan.step_count, 0);
     decide_world_done(&w);
 }
 
@@ -279,6 +328,7 @@ WEFT_SUITE(decide, {"first pass", test_first_pass},
            {"selector and exclude", test_selector_and_exclude},
            {"lost labels keep the place", test_lost_labels_keep_the_place},
            {"all labels lost", test_all_labels_lost}, {"brake", test_brake},
-           {"two sources", test_two_sources}, {"pruned tierName", test_pruned_tier_name},
-           {"foreign", test_foreign}, {"fresh node is forgotten", test_fresh_node_is_forgotten},
+           {"tiers renamed", test_tiers_renamed}, {"two sources", test_two_sources},
+           {"pruned tierName", test_pruned_tier_name}, {"foreign", test_foreign},
+           {"fresh node is forgotten", test_fresh_node_is_forgotten},
            {"places from labels", test_places_from_labels}, {"without memory", test_without_memory})

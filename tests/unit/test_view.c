@@ -167,9 +167,9 @@ static void test_hypernode_list(void)
     (void)put(&view, "c 1 n2", "u2", "15");                      /* created by us now */
     CHECK(weft_view_hypernodes_gone(&view, "a", "u0"));          /* deleted by us now */
     CHECK_INT(put(&view, "a 1 n0", "u0", "10"), WEFT_VIEW_SAME); /* a page from before */
-    CHECK(weft_view_hypernodes_listed(&view));                   /* b is gone */
+    CHECK(weft_view_hypernodes_listed(&view, NULL, NULL));       /* b is gone */
     CHECK_SET(&view.set, "c 1 n2\n");
-    CHECK(!weft_view_hypernodes_listed(&view));
+    CHECK(!weft_view_hypernodes_listed(&view, NULL, NULL));
     weft_view_hypernodes_clear(&view);
     CHECK_INT(view.set.count, 0);
     weft_view_hypernodes_done(&view);
