@@ -10,6 +10,7 @@
 #include "controller/controller-internal.h"
 #include "controller/labels.h"
 #include "controller/options.h"
+#include "controller/output.h"
 #include "pkg/apply/apply.h"
 #include "pkg/base/clock.h"
 #include "pkg/base/log.h"

@@ -185,15 +185,6 @@ bool weft_controller_writing(const struct weft_controller *c);
 /* No pass before wait_ns and some jitter. */
 void weft_controller_back_off(struct weft_controller *c, int64_t wait_ns, bool at_least);
 
-/* output.c; the set stays empty without --against */
-int weft_controller_read_against(const struct weft_options *options,
-                                 struct weft_hypernode_set *ret_set, struct weft_error *err)
-    __attribute__((warn_unused_result));
-int weft_controller_write_folder(const struct weft_options *options,
-                                 const struct weft_config *config,
-                                 const struct weft_decision *decision, struct weft_error *err)
-    __attribute__((warn_unused_result));
-
 /* report.c */
 void weft_controller_report(struct weft_controller *c);
 void weft_controller_say(struct weft_controller *c, bool warning, const char *reason,

@@ -15,6 +15,7 @@
 #include "controller/events.h"
 #include "controller/labels.h"
 #include "controller/options.h"
+#include "controller/output.h"
 #include "pkg/apply/apply.h"
 #include "pkg/base/log.h"
 #include "pkg/http/http.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* --output: a decision as manifests in a folder. With Nodes from a file, or with switch graphs
  * alone, it needs no API server at all. */
+#include "controller/output.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -100,6 +100,14 @@ static void set_default(int64_t *value, int64_t otherwise)
     *value = *value > 0 ? *value : otherwise;
 }
 
+static bool options_sound(const struct weft_kube_lease_options *o)
+{
+    return o->ns != NULL && o->name != NULL && o->identity != NULL && o->on_acquired != NULL &&
+           o->on_lost != NULL && strlen(o->identity) < HOLDER_MAX &&
+           o->duration_ns % WEFT_NS_PER_S == 0 && o->fence_ns + o->timeout_ns <= o->duration_ns &&
+           o->renew_ns < o->fence_ns;
+}
+
 static int set_options(struct weft_kube_lease *l, const struct weft_kube_lease_options *options,
                        struct weft_error *err)
 {
@@ -111,10 +119,7 @@ static int set_options(struct weft_kube_lease *l, const struct weft_kube_lease_o
     set_default(&o->timeout_ns, 4 * WEFT_NS_PER_S);
     set_default(&o->fence_ns, 6 * WEFT_NS_PER_S);
     o->clock = o->clock != NULL ? o->clock : weft_clock_system();
-    if (o->ns == NULL || o->name == NULL || o->identity == NULL || o->on_acquired == NULL ||
-        o->on_lost == NULL || strlen(o->identity) >= HOLDER_MAX ||
-        o->duration_ns % WEFT_NS_PER_S != 0 || o->fence_ns + o->timeout_ns > o->duration_ns ||
-        o->renew_ns >= o->fence_ns) {
+    if (!options_sound(o)) {
         return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
                             "a Lease needs namespace, name, identity, whole seconds, time for a "
                             "last write (fence + timeout <= duration), and renew < fence");
