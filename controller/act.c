@@ -291,6 +291,10 @@ static void on_apply_done(void *data, const struct weft_apply_result *result)
     const struct weft_apply_result r = *result;
     weft_apply_free(c->apply);
     c->apply = NULL;
+    if (r.outcome != WEFT_APPLY_DONE) {
+        c->same_plans = 0; /* the same plan comes again because it was not carried out */
+        c->last_plan_at = INT64_MIN / 2;
+    }
     if (c->stopping) {
         weft_controller_settled(c);
     } else if (r.outcome == WEFT_APPLY_DONE && c->applied == &c->repair) {

@@ -5,7 +5,6 @@ package cluster
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -16,22 +15,6 @@ import (
 
 	"weft.dev/weft/tests/cluster/bed"
 )
-
-// Without the enqueue action the scheduler takes a pending PodGroup by itself.
-const schedulerConf = `actions: "allocate"
-tiers:
-- plugins:
-  - name: gang
-- plugins:
-  - name: predicates
-  - name: nodeorder
-  - name: binpack
-  - name: network-topology-aware
-    arguments:
-      weight: 10
-      hypernode.binpack.resources: nvidia.com/gpu
-      hypernode.binpack.resources.nvidia.com/gpu: 5
-`
 
 const podGroup = `apiVersion: scheduling.volcano.sh/v1beta1
 kind: PodGroup
@@ -45,10 +28,7 @@ spec:
 // The real scheduler on weft's tree: a gang of two whole nodes that must stay in one leaf gets the
 // one leaf that has two nodes free.
 func TestVolcanoGang(t *testing.T) {
-	scheduler := os.Getenv("WEFT_VC_SCHEDULER")
-	if scheduler == "" {
-		t.Skip("SKIP: WEFT_VC_SCHEDULER does not name a Volcano scheduler's binary")
-	}
+	bed.SchedulerProgram(t)
 	t.Parallel()
 	f := newCluster(t, 16) // eight leaves of two nodes
 	text, err := os.ReadFile("testdata/volcano-crds.yaml")
@@ -70,13 +50,7 @@ func TestVolcanoGang(t *testing.T) {
 			create(t, f.cp, pod)
 		}
 	}
-	dir := bed.Dir(t)
-	bed.Write(t, filepath.Join(dir, "conf/volcano-scheduler.conf"), schedulerConf)
-	p := bed.Start(t, bed.Command{Name: "vc-scheduler", Log: filepath.Join(dir, "scheduler.log"), Dir: dir,
-		Argv: []string{scheduler, "--kubeconfig", f.cp.Kubeconfig(t, filepath.Join(dir, "kubeconfig"), "scheduler", "system:masters"),
-			"--scheduler-conf", filepath.Join(dir, "conf/volcano-scheduler.conf"), "--leader-elect=false",
-			"--enable-healthz=false", "--enable-metrics=false", "--schedule-period=200ms", "-v=3"},
-		Env: []string{"DEBUG_SOCKET_DIR=" + dir}})
+	p := bed.StartScheduler(t, f.cp)
 	f.cp.Create(t, bed.Objects(t, []byte(podGroup)))
 	for i := range 2 {
 		pod := wholeNode(fmt.Sprint("gang-", i))
