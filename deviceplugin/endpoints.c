@@ -119,27 +119,6 @@ static struct endpoint *find(const struct weft_endpoints *e, const char *resourc
 
 /* ---- what is told ---- */
 
-/* Health that differs from what was advertised so far, device by device. */
-static void note_health(const struct weft_endpoints *e, const struct weft_machine *machine)
-{
-    const struct weft_machine *before = e->machine;
-    struct weft_stats *stats = e->options.stats;
-    for (size_t i = 0; i < machine->device_count; i++) {
-        const struct weft_device *d = &machine->devices[i];
-        const size_t at = before != NULL ? weft_machine_find(before, d->id) : SIZE_MAX;
-        /* one that is new counts as healthy so far */
-        const bool was = at == SIZE_MAX || before->devices[at].healthy;
-        if (was == d->healthy) {
-            continue;
-        }
-        stats->became_healthy += d->healthy ? 1 : 0;
-        stats->became_unhealthy += d->healthy ? 0 : 1;
-        weft_log(d->healthy ? WEFT_LOG_INFO : WEFT_LOG_WARN, "health", WEFT_KV_S("device", d->id),
-                 WEFT_KV_S("state", d->healthy ? "healthy" : "unhealthy"),
-                 WEFT_KV_S("reason", d->health_reason));
-    }
-}
-
 static bool warned(const struct weft_machine *before, const char *warning)
 {
     for (size_t i = 0; before != NULL && i < before->warning_count; i++) {
@@ -330,7 +309,6 @@ int weft_endpoints_use(struct weft_endpoints *endpoints, struct weft_machine *ma
     } else if (!any) { /* no resource has it: what is shown stays what is advertised */
         weft_machine_free(machine);
     } else {
-        note_health(endpoints, machine);
         weft_machine_free(endpoints->machine);
         endpoints->machine = machine;
     }

@@ -56,6 +56,12 @@ void weft_health_table_free(struct weft_health_table *table)
     }
 }
 
+void weft_health_table_configure(struct weft_health_table *table,
+                                 const struct weft_health_settings *settings)
+{
+    table->settings = *settings;
+}
+
 /* ---- signs ---- */
 
 struct sign {

@@ -133,6 +133,9 @@ int weft_health_table_new(const struct weft_health_settings *settings,
 void weft_health_table_free(struct weft_health_table *table);
 WEFT_DEFINE_AUTO(struct weft_health_table, weft_health_table_free)
 
+/* Other settings from now on. */
+void weft_health_table_configure(struct weft_health_table *table,
+                                 const struct weft_health_settings *settings);
 /* A look at the machine: each device is clean, in doubt (state SUSPECT) or at fault (not healthy).
  * A device that is not in the machine any more is forgotten. -ENOMEM: nothing was taken in. */
 int weft_health_look(struct weft_health_table *table, const struct weft_machine *machine,

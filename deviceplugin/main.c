@@ -66,11 +66,18 @@ static int run(const struct weft_command *command, struct weft_options *options)
     for (size_t i = 0; i < options->note_count; i++) {
         weft_log(WEFT_LOG_WARN, "config-note", WEFT_KV_S("note", options->notes[i]));
     }
-    if (weft_plugin_run(command, options, &err) < 0) {
+    bool stuck = false;
+    int status = EXIT_OK;
+    if (weft_plugin_run(command, options, &stuck, &err) < 0) {
         weft_log(WEFT_LOG_ERROR, "failed", WEFT_KV_S("reason", err.message));
-        return EXIT_FAILED;
+        status = EXIT_FAILED;
     }
-    return EXIT_OK;
+    if (stuck) {
+        /* All of ours is cleaned up. exit() would run the destructors of the vendor's library while
+         * a thread is inside it, and may wait for a lock that the thread holds, for ever. */
+        _exit(status);
+    }
+    return status;
 }
 
 int main(int argc, char **argv)

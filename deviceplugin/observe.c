@@ -10,11 +10,14 @@
 #include "deviceplugin/options.h"
 #include "deviceplugin/pools.h"
 #include "deviceplugin/service.h"
+#include "deviceplugin/source.h"
 #include "deviceplugin/stats.h"
 #include "pkg/base/buf.h"
+#include "pkg/base/clock.h"
 #include "pkg/base/log.h"
 #include "pkg/base/str.h"
 #include "pkg/http/http.h"
+#include "pkg/machine/backend.h"
 #include "pkg/machine/machine.h"
 
 enum {
@@ -64,6 +67,72 @@ static void put_devices(const struct weft_observe *o, struct weft_buf *buf)
         const char *const labels[] = {"device",         d->id, "model", d->model, "reason",
                                       d->health_reason, NULL};
         weft_metric_value(buf, "weft_plugin_device_healthy", labels, d->healthy ? 1 : 0);
+    }
+}
+
+static void put_states(const struct weft_observe *o, struct weft_buf *buf)
+{
+    static const char name[] = "weft_plugin_devices_by_state";
+    static const char *const states[] = {"healthy", "suspect", "unhealthy", "recovering"};
+    const struct weft_machine *m = weft_endpoints_machine(o->options.endpoints);
+    weft_metric_head(buf, name, WEFT_METRIC_GAUGE,
+                     "Devices by their state of health, each counted once, shared or not.");
+    for (size_t s = 0; s < WEFT_ARRAY_LEN(states); s++) {
+        uint64_t count = 0;
+        for (size_t i = 0; m != NULL && i < m->device_count; i++) {
+            count += strcmp(weft_device_state_name(&m->devices[i]), states[s]) == 0 ? 1 : 0;
+        }
+        const char *const labels[] = {"state", states[s], NULL};
+        weft_metric_value(buf, name, labels, count);
+    }
+}
+
+/* By the state that was come into, and why. All are there from the start, so that a rate of the
+ * first one can be told. */
+static void put_moves(const struct weft_stats *stats, struct weft_buf *buf)
+{
+    static const char name[] = "weft_plugin_health_transitions_total";
+    weft_metric_head(buf, name, WEFT_METRIC_COUNTER, "Changes of a device's state of health.");
+    for (size_t to = 0; to < WEFT_HEALTH_STATE_COUNT; to++) {
+        for (size_t why = 0; why < WEFT_CAUSE_COUNT; why++) {
+            const bool good = to == WEFT_HEALTH_HEALTHY || to == WEFT_HEALTH_RECOVERING;
+            if (good != (why == WEFT_CAUSE_CLEAN)) {
+                continue; /* cannot be */
+            }
+            const char *const labels[] = {
+                "to", weft_health_state_name((enum weft_health_state)to), "reason",
+                weft_health_cause_name((enum weft_health_cause)why), NULL};
+            weft_metric_value(buf, name, labels, stats->health_moves[to][why]);
+        }
+    }
+    weft_metric_single(buf, "weft_plugin_devices_flapping_total", WEFT_METRIC_COUNTER,
+                       "Times that a device was found to flap, and has to wait longer since.",
+                       stats->flapping);
+}
+
+/* Sum and count of each kind of call; waits for events are none. */
+static void put_calls(const struct weft_observe *o, struct weft_buf *buf)
+{
+    const struct weft_backend_watch *watch = weft_source_watch(o->options.source);
+    weft_metric_head(buf, "weft_plugin_vendor_calls_total", WEFT_METRIC_COUNTER,
+                     "Calls into the vendor's library that are over, by function.");
+    for (size_t i = 0; watch != NULL && i < WEFT_BACKEND_CALLS_MAX; i++) {
+        const char *call = atomic_load(&watch->kinds[i].call);
+        const char *const labels[] = {"call", call, NULL};
+        if (call != NULL) {
+            weft_metric_value(buf, "weft_plugin_vendor_calls_total", labels,
+                              atomic_load(&watch->kinds[i].count));
+        }
+    }
+    weft_metric_head(buf, "weft_plugin_vendor_call_seconds_total", WEFT_METRIC_COUNTER,
+                     "Time that these calls took in all.");
+    for (size_t i = 0; watch != NULL && i < WEFT_BACKEND_CALLS_MAX; i++) {
+        const char *call = atomic_load(&watch->kinds[i].call);
+        const char *const labels[] = {"call", call, NULL};
+        if (call != NULL) {
+            weft_metric_real(buf, "weft_plugin_vendor_call_seconds_total", labels,
+                             (double)atomic_load(&watch->kinds[i].total_ns) / WEFT_NS_PER_S);
+        }
     }
 }
 
@@ -177,8 +246,6 @@ static void put_link(const struct weft_observe *o, struct weft_buf *buf)
     const struct weft_stats *s = o->options.stats;
     const struct part results[] = {
         {"ok", s->registered}, {"failed", s->register_failed}, {NULL, 0}};
-    const struct part ways[] = {
-        {"unhealthy", s->became_unhealthy}, {"healthy", s->became_healthy}, {NULL, 0}};
     const struct part uses[] = {
         {"used", s->machine_changes}, {"refused", s->machine_refused}, {NULL, 0}};
     put_registrations(o, buf);
@@ -187,8 +254,6 @@ static void put_link(const struct weft_observe *o, struct weft_buf *buf)
                 "result", results);
     weft_metric_single(buf, "weft_plugin_device_lists_sent_total", WEFT_METRIC_COUNTER,
                        "Device lists sent to streams.", s->lists_sent);
-    put_counter(buf, "weft_plugin_health_transitions_total", "Changes of a device's health.", "to",
-                ways);
     put_counter(buf, "weft_plugin_machine_changes_total",
                 "Machines that were read and differ from the one before.", "result", uses);
 }
@@ -214,6 +279,9 @@ static void put_metrics(const struct weft_observe *o, struct weft_http_answer *a
     weft_metric_head(buf, "weft_build_info", WEFT_METRIC_GAUGE, "The version; always 1.");
     weft_metric_value(buf, "weft_build_info", version, 1);
     put_devices(o, buf);
+    put_states(o, buf);
+    put_moves(o->options.stats, buf);
+    put_calls(o, buf);
     put_nics(o, buf);
     put_requests(o->options.stats, buf);
     put_link(o, buf);

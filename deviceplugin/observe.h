@@ -11,6 +11,7 @@ struct weft_endpoints;
 struct weft_loop;
 struct weft_options;
 struct weft_observe;
+struct weft_source;
 struct weft_stats;
 
 /* All borrowed; must live as long. */
@@ -19,6 +20,7 @@ struct weft_observe_options {
     const char *listen; /* as in weft_http_options */
     const struct weft_endpoints *endpoints;
     const struct weft_options *options; /* as they are now; NULL: not shown */
+    const struct weft_source *source;
     const struct weft_stats *stats;
 };
 

@@ -76,6 +76,7 @@ static int on_options_changed(void *data, struct weft_error *err)
     WEFT_CHECK(plugin, PLUGIN_MAGIC);
     const struct weft_options *options = plugin->options;
     weft_log_setup(options->log_level, options->log_format, STDERR_FILENO);
+    weft_source_configure(plugin->source, &options->health);
     return weft_endpoints_configure(plugin->endpoints, options->policy, always(options), err);
 }
 
@@ -100,6 +101,7 @@ static int start_pages(struct plugin *plugin, struct weft_error *err)
                                                            .listen = plugin->options->listen,
                                                            .endpoints = plugin->endpoints,
                                                            .options = plugin->options,
+                                                           .source = plugin->source,
                                                            .stats = &plugin->stats},
                             &plugin->observe, err);
 }
@@ -140,6 +142,7 @@ static int start(struct plugin *plugin, struct weft_error *err)
     struct weft_machine *machine = NULL; /* stays NULL where the vendor thread tells it later */
     rc = rc == 0 ? weft_source_new(&(struct weft_source_options){.loop = plugin->loop,
                                                                  .options = plugin->options,
+                                                                 .stats = &plugin->stats,
                                                                  .changed = on_machine_changed,
                                                                  .data = plugin},
                                    &plugin->source, &machine, err)
@@ -155,19 +158,21 @@ static int start(struct plugin *plugin, struct weft_error *err)
     return rc == 0 ? start_pages(plugin, err) : rc;
 }
 
-static void stop(struct plugin *plugin)
+/* True if the vendor thread was left behind. */
+static bool stop(struct plugin *plugin)
 {
     weft_observe_free(plugin->observe);
     weft_reload_free(plugin->reload);
     weft_endpoints_stop(plugin->endpoints);
-    weft_rpc_free(plugin->rpc);             /* our streams have ended */
-    weft_endpoints_free(plugin->endpoints); /* now another instance may register */
-    weft_source_free(plugin->source);       /* may wait for a driver */
+    weft_rpc_free(plugin->rpc);                        /* our streams have ended */
+    weft_endpoints_free(plugin->endpoints);            /* now another instance may register */
+    const bool left = weft_source_end(plugin->source); /* may wait for a driver */
     weft_signal_free(plugin->term);
     weft_signal_free(plugin->interrupt);
     weft_signal_free(plugin->hangup);
     weft_loop_free(plugin->loop);
     weft_stats_done(&plugin->stats);
+    return left;
 }
 
 /* Signals reach the loop thread only, and only while it runs: gRPC's threads inherit a mask that
@@ -184,7 +189,7 @@ static void hold_signals(int how)
 }
 
 int weft_plugin_run(const struct weft_command *command, struct weft_options *options,
-                    struct weft_error *err)
+                    bool *ret_stuck, struct weft_error *err)
 {
     struct plugin plugin = {.magic = PLUGIN_MAGIC, .command = command, .options = options};
     hold_signals(SIG_BLOCK);
@@ -195,6 +200,6 @@ int weft_plugin_run(const struct weft_command *command, struct weft_options *opt
         hold_signals(SIG_BLOCK);
         weft_log(WEFT_LOG_INFO, "stopping");
     }
-    stop(&plugin);
+    *ret_stuck = stop(&plugin);
     return rc;
 }

@@ -9,9 +9,12 @@
 #include <unistd.h>
 
 #include "deviceplugin/filewatch.h"
+#include "deviceplugin/health.h"
 #include "deviceplugin/options.h"
+#include "deviceplugin/stats.h"
 #include "deviceplugin/vendor.h"
 #include "pkg/base/buf.h"
+#include "pkg/base/clock.h"
 #include "pkg/base/log.h"
 #include "pkg/base/str.h"
 #include "pkg/machine/discover.h"
@@ -24,6 +27,8 @@ struct weft_source {
     struct weft_vendor *vendor; /* NULL: a file */
     char *path;
     struct weft_filewatch *watch;
+    struct weft_health_table *health; /* of a file's devices */
+    struct weft_stats *stats;
     void (*changed)(void *data, struct weft_machine *machine);
     void *data;
     uint64_t digest; /* of the last good machine, as our JSON */
@@ -38,6 +43,29 @@ static uint64_t digest_of(const struct weft_machine *machine)
         return 0;
     }
     return weft_hash64(WEFT_HASH_SEED, weft_buf_text(&text), text.len);
+}
+
+static void on_move(void *data, const struct weft_health_move *move)
+{
+    const struct weft_source *source = data;
+    WEFT_CHECK(source, SOURCE_MAGIC);
+    weft_stats_move(source->stats, move);
+}
+
+/* The vendor thread's side has no data of its own to call back with. */
+static void on_machine(void *data, struct weft_machine *machine)
+{
+    const struct weft_source *source = data;
+    WEFT_CHECK(source, SOURCE_MAGIC);
+    source->changed(source->data, machine);
+}
+
+/* What a file says of health is so at once; the table tells what changed. */
+static void note_health(struct weft_source *source, struct weft_machine *machine)
+{
+    if (weft_health_look(source->health, machine, weft_clock_monotonic(weft_clock_system())) < 0) {
+        weft_log(WEFT_LOG_WARN, "health-not-noted", WEFT_KV_S("reason", "out of memory"));
+    }
 }
 
 /* The loop waits for no writer of a pipe, and what was read from one cannot be read again. What is
@@ -58,7 +86,7 @@ void weft_source_rescan(struct weft_source *source)
 {
     WEFT_CHECK(source, SOURCE_MAGIC);
     if (source->vendor != NULL) {
-        weft_vendor_rescan(source->vendor);
+        weft_vendor_rescan(source->vendor, true);
         return;
     }
     struct weft_machine *machine = NULL;
@@ -74,6 +102,7 @@ void weft_source_rescan(struct weft_source *source)
         return;
     }
     source->digest = digest;
+    note_health(source, machine);
     source->changed(source->data, machine);
 }
 
@@ -93,11 +122,12 @@ static int start_vendor(struct weft_source *source, const struct weft_source_opt
                                                                   ? o->container_driver_root
                                                                   : o->respond.driver_root,
                                                .only = o->vendor,
-                                               .ignored_errors = o->ignored_errors,
+                                               .health = &o->health,
                                                .limit_ns = o->driver_timeout_ns,
                                                .rescan_ns = o->rescan_ns,
-                                               .changed = options->changed,
-                                               .data = options->data};
+                                               .changed = on_machine,
+                                               .moved = on_move,
+                                               .data = source};
     const int rc =
         weft_backend_check_root(&(struct weft_backend_options){.host_root = o->host_root}, err);
     return rc < 0 ? rc : weft_vendor_new(&vendor, &source->vendor, err);
@@ -126,6 +156,10 @@ static int start_file(struct weft_source *source, const struct weft_source_optio
     }
     weft_auto(weft_machine_free) struct weft_machine *machine = NULL;
     int rc = load(source->path, &machine, err);
+    if (rc == 0 && weft_health_table_new(&(struct weft_health_settings){.suspect_ns = INT64_MAX},
+                                         on_move, source, &source->health) < 0) {
+        rc = weft_err_nomem(err);
+    }
     if (rc == 0) {
         rc = watch_file(source, options->loop, err);
     }
@@ -133,6 +167,7 @@ static int start_file(struct weft_source *source, const struct weft_source_optio
         return rc;
     }
     source->digest = digest_of(machine);
+    note_health(source, machine);
     *ret_machine = weft_steal(&machine);
     return 0;
 }
@@ -147,6 +182,7 @@ int weft_source_new(const struct weft_source_options *options, struct weft_sourc
     source->magic = SOURCE_MAGIC;
     source->changed = options->changed;
     source->data = options->data;
+    source->stats = options->stats;
     *ret_machine = NULL;
     const int rc = options->options->machine == NULL
                        ? start_vendor(source, options, err)
@@ -157,14 +193,36 @@ int weft_source_new(const struct weft_source_options *options, struct weft_sourc
     return rc;
 }
 
+bool weft_source_end(struct weft_source *source)
+{
+    if (source == NULL) {
+        return false;
+    }
+    WEFT_CHECK(source, SOURCE_MAGIC);
+    const bool left = weft_vendor_end(source->vendor);
+    weft_filewatch_free(source->watch);
+    weft_health_table_free(source->health);
+    weft_free(source->path);
+    source->magic = 0;
+    weft_free(source);
+    return left;
+}
+
 void weft_source_free(struct weft_source *source)
 {
-    if (source != NULL) {
-        WEFT_CHECK(source, SOURCE_MAGIC);
-        weft_vendor_free(source->vendor);
-        weft_filewatch_free(source->watch);
-        weft_free(source->path);
-        source->magic = 0;
-        weft_free(source);
+    (void)weft_source_end(source);
+}
+
+void weft_source_configure(struct weft_source *source, const struct weft_health_settings *health)
+{
+    WEFT_CHECK(source, SOURCE_MAGIC);
+    if (source->vendor != NULL) {
+        weft_vendor_configure(source->vendor, health);
     }
+}
+
+const struct weft_backend_watch *weft_source_watch(const struct weft_source *source)
+{
+    WEFT_CHECK(source, SOURCE_MAGIC);
+    return source->vendor != NULL ? weft_vendor_watch(source->vendor) : NULL;
 }

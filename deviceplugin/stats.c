@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Preferred allocations, told in one line each: what was asked, what was answered, and the entries
- * of the objective (allocation.md) that the answer has. */
+ * of the objective (allocation.md) that the answer has; changes of health likewise. */
 #include "deviceplugin/stats.h"
 
 #include <inttypes.h>
@@ -80,4 +80,19 @@ void weft_stats_prefer(struct weft_stats *stats, const struct weft_preference *p
     char **place = &stats->preferences[stats->preference_count++ % WEFT_PREFERENCES_KEPT];
     weft_free(*place);
     *place = line;
+}
+
+void weft_stats_move(struct weft_stats *stats, const struct weft_health_move *move)
+{
+    stats->health_moves[move->to][move->cause]++;
+    weft_log(
+        weft_health_advertised(move->to) ? WEFT_LOG_INFO : WEFT_LOG_WARN, "health",
+        WEFT_KV_S("device", move->device), WEFT_KV_S("from", weft_health_state_name(move->from)),
+        WEFT_KV_S("to", weft_health_state_name(move->to)),
+        WEFT_KV_S("cause", weft_health_cause_name(move->cause)), WEFT_KV_S("reason", move->reason));
+    if (move->damped) {
+        stats->flapping++;
+        weft_log(WEFT_LOG_WARN, "flapping", WEFT_KV_S("device", move->device),
+                 WEFT_KV_S("effect", "it has to be in order for longer before it is back"));
+    }
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "deviceplugin/health.h"
 #include "pkg/allocator/allocator.h"
 #include "pkg/base/error.h"
 #include "pkg/http/metrics.h"
@@ -34,7 +35,9 @@ struct weft_stats {
     uint64_t registered, register_failed;
     uint64_t stepped_back; /* from another plugin of the same resource */
     uint64_t lists_sent;   /* device lists, each to one stream */
-    uint64_t became_unhealthy, became_healthy;
+    /* changes of a device's state of health, by the state that it came into, and why */
+    uint64_t health_moves[WEFT_HEALTH_STATE_COUNT][WEFT_CAUSE_COUNT];
+    uint64_t flapping;                         /* devices that were found to flap */
     uint64_t machine_changes, machine_refused; /* new machines that were used, or not */
     uint64_t config_used, config_refused, config_unchanged; /* options that were read again */
     char config_problem[WEFT_ERROR_MESSAGE_MAX];            /* of the latest; "" if it was good */
@@ -46,5 +49,7 @@ struct weft_stats {
 void weft_stats_done(struct weft_stats *stats);
 /* Counts the answer, logs it at level debug and keeps its line. */
 void weft_stats_prefer(struct weft_stats *stats, const struct weft_preference *preference);
+/* Counts the change and logs its line. */
+void weft_stats_move(struct weft_stats *stats, const struct weft_health_move *move);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the vendor thread does: connect, ask, wait, ask again. It may hang in any vendor call; the
- * loop's side (vendor.c) sees that by the watch. */
+ * loop's side (vendor.c) sees that by the watch. What its findings mean for a device's health is
+ * decided there too. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,8 @@ struct thread {
     struct weft_vendor_shared *shared;
     struct weft_backend_handle handle;
     struct weft_machine *last; /* as it was handed over; NULL: none yet */
+    bool gone;                 /* the driver of last */
+    bool fresh;                /* something happened that the loop's side may not know yet */
     int waits;                 /* since the last look */
     int64_t burst_ns;          /* when the current burst of events began */
     int burst;
@@ -35,11 +38,12 @@ static bool stopped(struct weft_vendor_shared *s)
     return stop;
 }
 
-static bool take_rescan(struct weft_vendor_shared *s)
+static bool take_rescan(struct weft_vendor_shared *s, bool *ret_reopen)
 {
     (void)pthread_mutex_lock(&s->lock);
     const bool rescan = s->rescan;
-    s->rescan = false;
+    *ret_reopen = s->reopen;
+    s->rescan = s->reopen = false;
     (void)pthread_mutex_unlock(&s->lock);
     return rescan;
 }
@@ -57,11 +61,44 @@ static void pause_for(struct weft_vendor_shared *s, int64_t ns)
     (void)pthread_mutex_unlock(&s->lock);
 }
 
-static void deliver(struct weft_vendor_shared *s, struct weft_machine *machine)
+/* How long to wait for an event; *ret_well: nothing needs a look after that. */
+static int64_t pace(const struct thread *t, bool *ret_well)
 {
+    struct weft_vendor_shared *s = t->shared;
     (void)pthread_mutex_lock(&s->lock);
-    struct weft_machine *unseen = s->latest;
-    s->latest = machine;
+    const int64_t wanted = s->pace_ns;
+    const int64_t ns = t->fresh ? s->quick_ns : s->rescan_ns;
+    (void)pthread_mutex_unlock(&s->lock);
+    *ret_well = wanted == 0 && !t->fresh;
+    return wanted > 0 && wanted < ns ? wanted : ns;
+}
+
+/* With the lock held. Looks that nobody took yet become one; where there is no place left, the last
+ * note becomes a fault of every device, as nothing is to be lost of what is bad. */
+static struct weft_machine *put_note(struct weft_vendor_shared *s, struct weft_vendor_note note)
+{
+    struct weft_vendor_note *last = s->note_count > 0 ? &s->notes[s->note_count - 1] : NULL;
+    struct weft_machine *unseen = NULL;
+    if (last != NULL && last->news == WEFT_NEWS_LOOK && note.news == WEFT_NEWS_LOOK) {
+        unseen = note.machine != NULL ? weft_steal(&last->machine) : NULL;
+        last->machine = note.machine != NULL ? note.machine : last->machine;
+    } else if (s->note_count < WEFT_VENDOR_NOTES_MAX) {
+        s->notes[s->note_count++] = note;
+    } else if (note.news == WEFT_NEWS_LOOK) {
+        unseen = note.machine; /* the next look tells */
+    } else {
+        unseen = weft_steal(&last->machine);
+        *last = (struct weft_vendor_note){.news = note.news, .trouble = note.trouble};
+        last->trouble.device[0] = '\0';
+    }
+    return unseen;
+}
+
+static void deliver(struct thread *t, struct weft_vendor_note note)
+{
+    struct weft_vendor_shared *s = t->shared;
+    (void)pthread_mutex_lock(&s->lock);
+    struct weft_machine *unseen = put_note(s, note);
     if (s->loop != NULL) {
         weft_loop_post(s->loop, &s->post);
     }
@@ -95,34 +132,48 @@ static bool same(struct weft_machine *machine, const struct weft_machine *last)
     return equal;
 }
 
-/* Takes the machine over. */
+static bool all_healthy(const struct weft_machine *machine)
+{
+    for (size_t i = 0; i < machine->device_count; i++) {
+        const struct weft_device *d = &machine->devices[i];
+        if (!d->healthy || d->state != WEFT_DEVICE_PLAIN) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Takes the machine over. A look that found the same is told too: it is a sign of health. */
 static void publish(struct thread *t, struct weft_machine *machine)
 {
+    t->gone = false;
+    t->fresh = false;
     if (same(machine, t->last)) {
+        const bool devices = machine->device_count > 0;
         weft_machine_free(machine);
+        if (devices) {
+            deliver(t, (struct weft_vendor_note){.news = WEFT_NEWS_LOOK});
+        }
         return;
     }
     struct weft_machine *copy = NULL;
     if (weft_machine_copy(machine, &copy, NULL) < 0) {
         weft_machine_free(machine);
-        t->waits = LOOKS_APART; /* tries again soon */
+        t->fresh = true; /* tries again soon */
         return;
     }
     weft_machine_free(t->last);
     t->last = copy;
-    deliver(t->shared, machine);
+    t->fresh = !all_healthy(copy);
+    deliver(t, (struct weft_vendor_note){.news = WEFT_NEWS_LOOK, .machine = machine});
 }
 
-int weft_vendor_all_unhealthy(const struct weft_machine *machine, const char *reason,
-                              struct weft_machine **ret_machine)
+static void tell_gone(struct thread *t, const char *reason)
 {
-    const int rc = weft_machine_copy(machine, ret_machine, NULL);
-    for (size_t i = 0; rc == 0 && i < machine->device_count; i++) {
-        struct weft_device *d = &(*ret_machine)->devices[i];
-        d->healthy = false;
-        (void)snprintf(d->health_reason, sizeof(d->health_reason), "%.95s", reason);
-    }
-    return rc;
+    struct weft_vendor_note note = {.news = WEFT_NEWS_GONE};
+    (void)snprintf(note.trouble.reason, sizeof(note.trouble.reason), "%.95s", reason);
+    t->gone = true;
+    deliver(t, note);
 }
 
 /* The library does not work (any more): devices that were there stay, unhealthy. */
@@ -131,9 +182,8 @@ static void lose(struct thread *t, const char *reason)
     weft_log(WEFT_LOG_ERROR, "driver-lost", WEFT_KV_S("reason", reason),
              WEFT_KV_S("effect", "its devices are unhealthy until it works again"));
     weft_backend_disconnect(&t->handle);
-    struct weft_machine *machine = NULL;
-    if (t->last != NULL && weft_vendor_all_unhealthy(t->last, reason, &machine) == 0) {
-        publish(t, machine);
+    if (t->last != NULL && t->last->device_count > 0) {
+        tell_gone(t, reason);
     }
 }
 
@@ -155,7 +205,11 @@ static void connect(struct thread *t)
     } else if (t->handle.backend != NULL || t->last == NULL || t->last->device_count == 0) {
         publish(t, machine);
     } else {
-        weft_machine_free(machine); /* what was lost stays as it is until it is back */
+        /* what was lost stays as it is until it is back */
+        if (!t->gone) {
+            tell_gone(t, machine->warning_count > 0 ? machine->warnings[0] : "the driver is gone");
+        }
+        weft_machine_free(machine);
     }
     if (t->handle.backend == NULL) {
         pause_for(s, s->rescan_ns);
@@ -179,24 +233,6 @@ static void look(struct thread *t)
     }
 }
 
-/* At once, without asking the driver, which may be slow just now. */
-static void mark_unhealthy(struct thread *t, const struct weft_backend_event *event)
-{
-    struct weft_machine *machine = NULL;
-    if (t->last == NULL || weft_machine_copy(t->last, &machine, NULL) < 0) {
-        t->waits = LOOKS_APART; /* the backend remembers it */
-        return;
-    }
-    for (size_t i = 0; i < machine->device_count; i++) {
-        struct weft_device *d = &machine->devices[i];
-        if (event->device[0] == '\0' || strcmp(event->device, d->id) == 0) {
-            d->healthy = false;
-            (void)snprintf(d->health_reason, sizeof(d->health_reason), "%s", event->reason);
-        }
-    }
-    publish(t, machine);
-}
-
 static void calm_down(struct thread *t)
 {
     const int64_t now = weft_clock_monotonic(weft_clock_system());
@@ -212,8 +248,9 @@ static void calm_down(struct thread *t)
 static void handle_event(struct thread *t, const struct weft_backend_event *event)
 {
     switch (event->kind) {
-    case WEFT_EVENT_UNHEALTHY:
-        mark_unhealthy(t, event);
+    case WEFT_EVENT_UNHEALTHY: /* at once, without asking the driver, which may be slow just now */
+        t->fresh = true;
+        deliver(t, (struct weft_vendor_note){.news = WEFT_NEWS_FAULT, .trouble = *event});
         break;
     case WEFT_EVENT_NOTICE:
         weft_log(WEFT_LOG_INFO, "device-notice", WEFT_KV_S("device", event->device),
@@ -228,34 +265,25 @@ static void handle_event(struct thread *t, const struct weft_backend_event *even
     calm_down(t);
 }
 
-static bool all_healthy(const struct weft_machine *machine)
-{
-    for (size_t i = 0; machine != NULL && i < machine->device_count; i++) {
-        if (!machine->devices[i].healthy) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static void wait_and_see(struct thread *t)
 {
     struct weft_vendor_shared *s = t->shared;
     const struct weft_backend *backend = t->handle.backend;
     struct weft_backend_event event = {0};
     struct weft_error err = {0};
-    const int rc = backend->wait != NULL
-                       ? backend->wait(t->handle.state, s->rescan_ns, &event, &err)
-                       : -ENOTSUP;
+    bool well = true;
+    const int64_t ns = pace(t, &well);
+    const int rc =
+        backend->wait != NULL ? backend->wait(t->handle.state, ns, &event, &err) : -ENOTSUP;
     if (rc > 0) {
         handle_event(t, &event);
     } else if (rc == -ENOTSUP) {
-        pause_for(s, s->rescan_ns);
+        pause_for(s, ns);
         look(t);
     } else if (rc < 0) {
         lose(t, err.message);
         pause_for(s, s->rescan_ns);
-    } else if (!all_healthy(t->last) || ++t->waits >= LOOKS_APART) {
+    } else if (!well || ++t->waits >= LOOKS_APART) {
         look(t);
     }
 }
@@ -265,7 +293,11 @@ void *weft_vendor_thread(void *data)
     struct thread t = {.shared = data};
     (void)pthread_setname_np(pthread_self(), "vendor");
     while (!stopped(t.shared)) {
-        const bool rescan = take_rescan(t.shared);
+        bool reopen = false;
+        const bool rescan = take_rescan(t.shared, &reopen);
+        if (reopen) {
+            weft_backend_disconnect(&t.handle);
+        }
         if (t.handle.backend == NULL) {
             connect(&t);
         } else if (rescan) {

@@ -22,11 +22,32 @@ void weft_backend_enter(struct weft_backend_watch *watch, const char *call, int6
     atomic_store(&watch->since_ns, weft_clock_monotonic(weft_clock_system()));
 }
 
+/* Only the vendor thread writes, so that what it read is what there is. */
+static void count(struct weft_backend_watch *watch, const char *call, int64_t ns)
+{
+    struct weft_backend_calls *kind = watch->kinds;
+    while (kind < &watch->kinds[WEFT_BACKEND_CALLS_MAX - 1] && atomic_load(&kind->call) != NULL &&
+           strcmp(atomic_load(&kind->call), call) != 0) {
+        kind++;
+    }
+    (void)atomic_fetch_add(&kind->count, 1);
+    (void)atomic_fetch_add(&kind->total_ns, ns);
+    if (atomic_load(&kind->call) == NULL) {
+        const bool last = kind == &watch->kinds[WEFT_BACKEND_CALLS_MAX - 1];
+        atomic_store(&kind->call, last ? "others" : call); /* and now it can be read */
+    }
+}
+
 void weft_backend_leave(struct weft_backend_watch *watch)
 {
-    if (watch != NULL) {
-        atomic_store(&watch->since_ns, 0);
+    if (watch == NULL) {
+        return;
     }
+    const int64_t since = atomic_load(&watch->since_ns);
+    if (atomic_load(&watch->allowed_ns) == 0) {
+        count(watch, atomic_load(&watch->call), weft_clock_monotonic(weft_clock_system()) - since);
+    }
+    atomic_store(&watch->since_ns, 0);
 }
 
 int64_t weft_backend_late(const struct weft_backend_watch *watch, int64_t now_ns, int64_t limit_ns,

@@ -18,13 +18,26 @@
 #include "pkg/base/error.h"
 #include "pkg/machine/machine.h"
 
+enum {
+    WEFT_BACKEND_CALLS_MAX = 64 /* kinds of calls that are told apart; the last takes the rest */
+};
+
+/* How often one kind of call was made, and how long it took in all. */
+struct weft_backend_calls {
+    _Atomic(const char *) call; /* static storage; NULL: none of that kind, nor behind it */
+    _Atomic(uint64_t) count;
+    _Atomic(int64_t) total_ns;
+};
+
 /* Which vendor call is under way. Zeroed by its owner, who keeps it until the backend is closed;
  * written by the vendor thread, read by any (weft_backend_late). */
 struct weft_backend_watch {
     _Atomic(int64_t) since_ns;   /* monotonic; 0: none */
     _Atomic(int64_t) allowed_ns; /* what the call may take by itself: an event wait's timeout */
     _Atomic(const char *) call;  /* static storage: "nvmlDeviceGetUUID" */
-    _Atomic(unsigned) calls;     /* how many were begun; for tests and metrics */
+    _Atomic(unsigned) calls;     /* how many were begun; for tests */
+    /* those that are over, without waits for events */
+    struct weft_backend_calls kinds[WEFT_BACKEND_CALLS_MAX];
 };
 
 struct weft_backend_options {
@@ -40,11 +53,10 @@ struct weft_backend_options {
     const char *library;
     /* Only this vendor's backend; NULL: all. */
     const char *vendor;
-    /* Error codes that are no fault of a device ("13,31"); NULL: the backend's own list, which is
-     * the vendor's advice. For NVIDIA these are XIDs. */
-    const char *ignored_errors;
-    /* How long a device must be free of new faults before it counts as repaired; 0: 30 s. */
-    int64_t settle_ns;
+    /* Is an error code that the vendor's driver told (for NVIDIA an XID) a fault of the device?
+     * NULL: each is. Vendor thread. */
+    bool (*is_fault)(void *data, uint64_t code);
+    void *is_fault_data;
     /* May be NULL: nobody looks. */
     struct weft_backend_watch *watch;
 };
@@ -74,7 +86,9 @@ struct weft_backend {
                 struct weft_error *err);
     /* The machine as it is now; the caller owns it. Two calls on an unchanged machine give equal
      * ones. A device that was there and is lost stays, unhealthy, with its last wiring; one whose
-     * answer to some question fails is here with that value unknown and a warning. Fails only
+     * answer to some question fails is here with that value unknown and a warning, and SUSPECT
+     * where the answer leaves in doubt whether it works. What a look finds is told as it is now:
+     * how long it has to last is not for a backend to say. Fails only
      * without memory, or if the vendor's library as a whole does not answer any more. */
     int (*enumerate)(void *state, struct weft_machine **ret_machine, struct weft_error *err);
     /* Waits for an event: 1 and *ret_event, 0 after timeout_ns, -ENOTSUP (at once) if there are no

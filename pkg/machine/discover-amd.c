@@ -23,6 +23,9 @@ static int amd_enumerate(void *state, struct weft_machine **ret_machine, struct 
         return rc; /* -ENOENT: amdgpu without KFD: its GPUs are there, but not usable */
     }
     rc = weft_kfd_machine(s->host, &kfd, "this machine", &m, err);
+    if (rc == 0) {
+        weft_sysfs_mark_dead(s->host, m);
+    }
     rc = rc < 0 ? rc : weft_sysfs_keep_lost(&s->last, &m, err);
     if (rc == 0) {
         *ret_machine = weft_steal(&m);

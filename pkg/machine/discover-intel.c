@@ -204,6 +204,9 @@ static int intel_enumerate(void *state, struct weft_machine **ret_machine, struc
     struct weft_sysfs *s = state;
     weft_auto(weft_machine_free) struct weft_machine *m = NULL;
     int rc = machine_of(s->host, &m, err);
+    if (rc == 0) {
+        weft_sysfs_mark_dead(s->host, m);
+    }
     rc = rc < 0 ? rc : weft_sysfs_keep_lost(&s->last, &m, err);
     if (rc == 0) {
         *ret_machine = weft_steal(&m);

@@ -380,6 +380,9 @@ static int enumerate(void *state, struct weft_machine **ret_machine, struct weft
     struct weft_mtml *mtml = state;
     weft_auto(weft_machine_free) struct weft_machine *m = NULL;
     int rc = mtml->handle != NULL ? from_library(mtml, &m, err) : from_sysfs(mtml, &m, err);
+    if (rc == 0) {
+        weft_sysfs_mark_dead(mtml->host, m);
+    }
     rc = rc < 0 ? rc : weft_sysfs_keep_lost(&mtml->last, &m, err);
     if (rc == 0) {
         *ret_machine = weft_steal(&m);

@@ -86,6 +86,10 @@
     X(DeviceGetAttributes,                                                                         \
       (struct weft_nvml_handle * device, struct weft_nvml_attributes * attributes),                \
       "nvmlDeviceGetAttributes_v2", NULL, "MIG profiles come from names alone")                    \
+    X(DeviceGetRemappedRows,                                                                       \
+      (struct weft_nvml_handle * device, unsigned *corrected, unsigned *uncorrected,               \
+       unsigned *pending, unsigned *failed),                                                       \
+      "nvmlDeviceGetRemappedRows", NULL, "memory that is worn out is not seen")                    \
     X(EventSetCreate, (struct weft_nvml_set * *set), "nvmlEventSetCreate", NULL,                   \
       "health is looked at now and then, not told")                                                \
     X(DeviceGetSupportedEventTypes, (struct weft_nvml_handle * device, uint64_t * types),          \

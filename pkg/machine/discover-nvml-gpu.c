@@ -232,6 +232,7 @@ static bool keep_old(const struct weft_nvml_gpu *old, int trouble, struct weft_n
         gpu->handle = handle != NULL ? handle : old->handle;
     }
     gpu->trouble = trouble;
+    gpu->doubt = WEFT_NVML_OK;
     gpu->recovery = -1;
     return gpu->uuid[0] != '\0';
 }
@@ -239,7 +240,8 @@ static bool keep_old(const struct weft_nvml_gpu *old, int trouble, struct weft_n
 bool weft_nvml_ask_gpu(struct weft_nvml *nvml, unsigned index, const struct weft_nvml_gpu *old,
                        struct weft_nvml_gpu *gpu)
 {
-    *gpu = (struct weft_nvml_gpu){.minor = -1, .numa_node = -1, .recovery = -1};
+    *gpu = (struct weft_nvml_gpu){
+        .minor = -1, .numa_node = -1, .recovery = -1, .on_bus = old != NULL && old->on_bus};
     int rc = WEFT_NVML_CALL(nvml, DeviceGetHandleByIndex, index, &gpu->handle);
     if (rc != WEFT_NVML_OK) {
         gpu->handle = NULL;
@@ -249,7 +251,8 @@ bool weft_nvml_ask_gpu(struct weft_nvml *nvml, unsigned index, const struct weft
     rc = ask_uuid(nvml, index, gpu);
     ask_minor(nvml, gpu);
     const int memory_rc = ask_attributes(nvml, gpu);
-    rc = rc == WEFT_NVML_OK && is_trouble(memory_rc) ? memory_rc : rc;
+    const int trouble = weft_nvml_examine(nvml, gpu, memory_rc);
+    rc = rc == WEFT_NVML_OK ? trouble : rc;
     if (rc != WEFT_NVML_OK) {
         return keep_old(old, rc, gpu);
     }

@@ -1,50 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Health of NVIDIA GPUs: which events are faults of which device, how long a fault is remembered,
- * and what tells that it is over. A fault is over when the driver itself says that no recovery is
- * needed any more (recovery action NONE, drivers from 560 on) and no new one came for a while;
- * where the driver cannot say so, nothing short of loading it again does. */
+/* Health of NVIDIA GPUs: which events are faults of which device, and what tells that a fault is
+ * over: the driver itself, where it can say that no recovery is needed (recovery action NONE,
+ * drivers from 560 on); else that the GPU was reset, or that the fault was of a kind that needs
+ * none. How long all has to be well before anybody trusts it is decided by whoever asks. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "pkg/base/clock.h"
-#include "pkg/base/str.h"
 #include "pkg/machine/discover-nvml-internal.h"
-
-#define SETTLE_NS (30 * WEFT_NS_PER_S)
-
-/* XIDs that a program causes, not the GPU: NVIDIA's own device plugin passes over these. */
-static const char ignored_by_default[] = "13,31,43,45,68,109";
-
-int weft_nvml_read_ignored(struct weft_nvml *nvml, struct weft_error *err)
-{
-    const char *text =
-        nvml->options.ignored_errors != NULL ? nvml->options.ignored_errors : ignored_by_default;
-    struct weft_str rest = weft_str(text), piece;
-    while (rest.len > 0 && weft_str_split(&rest, ',', &piece)) {
-        uint64_t xid = 0;
-        if (nvml->ignored_count == WEFT_NVML_IGNORED_MAX ||
-            weft_parse_u64(weft_str_trim(piece), UINT32_MAX, &xid) < 0) {
-            return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
-                                "ignored errors \"%.60s\": at most %d XID numbers with commas "
-                                "between them are allowed",
-                                text, (int)WEFT_NVML_IGNORED_MAX);
-        }
-        nvml->ignored[nvml->ignored_count++] = xid;
-    }
-    return 0;
-}
-
-static bool is_ignored(const struct weft_nvml *nvml, uint64_t xid)
-{
-    for (size_t i = 0; i < nvml->ignored_count; i++) {
-        if (nvml->ignored[i] == xid) {
-            return true;
-        }
-    }
-    return false;
-}
+#include "pkg/machine/host.h"
 
 /* ---- words ---- */
 
@@ -110,7 +76,6 @@ static bool same_place(const struct weft_nvml_sick *a, const struct weft_nvml_si
 /* One entry a place, the latest fault; when full, the whole machine's entry takes the rest. */
 static void remember(struct weft_nvml *nvml, struct weft_nvml_sick sick)
 {
-    sick.since_ns = weft_clock_monotonic(weft_clock_system());
     for (size_t i = 0; i < nvml->sick_count; i++) {
         if (same_place(&nvml->sick[i], &sick)) {
             nvml->sick[i] = sick;
@@ -125,29 +90,43 @@ static void remember(struct weft_nvml *nvml, struct weft_nvml_sick sick)
     nvml->sick[nvml->sick_count++] = sick;
 }
 
-static bool gpu_recovered(const struct weft_nvml_gpu *gpu)
+/* After these a GPU serves on without a reset: NVIDIA's XID catalogue has "restart the application"
+ * or nothing at all as the immediate action. What is not here is not trusted. */
+static bool serves_on(uint64_t xid)
 {
-    return gpu->trouble == 0 && gpu->recovery == WEFT_NVML_RECOVERY_NONE;
+    static const uint64_t xids[] = {8, 11, 13, 31, 43, 45, 63, 68, 69, 92, 94, 109};
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(xids); i++) {
+        if (xids[i] == xid) {
+            return true;
+        }
+    }
+    return false;
 }
 
-static bool is_over(const struct weft_nvml *nvml, const struct weft_nvml_sick *sick, int64_t now_ns)
+static bool is_over_for(const struct weft_nvml_sick *sick, const struct weft_nvml_gpu *gpu)
 {
-    const int64_t settle = nvml->options.settle_ns > 0 ? nvml->options.settle_ns : SETTLE_NS;
-    bool recovered = now_ns - sick->since_ns >= settle;
-    for (size_t i = 0; recovered && i < nvml->gpu_count; i++) {
+    if (gpu->trouble != 0 || gpu->recovery > WEFT_NVML_RECOVERY_NONE) {
+        return false;
+    }
+    return gpu->recovery == WEFT_NVML_RECOVERY_NONE || gpu->anew || serves_on(sick->xid);
+}
+
+static bool is_over(const struct weft_nvml *nvml, const struct weft_nvml_sick *sick)
+{
+    bool over = true;
+    for (size_t i = 0; over && i < nvml->gpu_count; i++) {
         const struct weft_nvml_gpu *gpu = &nvml->gpus[i];
         const bool meant = sick->all || strcmp(gpu->uuid, sick->uuid) == 0;
-        recovered = !meant || gpu_recovered(gpu);
+        over = !meant || is_over_for(sick, gpu);
     }
-    return recovered;
+    return over;
 }
 
 void weft_nvml_recover(struct weft_nvml *nvml)
 {
-    const int64_t now = weft_clock_monotonic(weft_clock_system());
     size_t kept = 0;
     for (size_t i = 0; i < nvml->sick_count; i++) {
-        if (!is_over(nvml, &nvml->sick[i], now)) {
+        if (!is_over(nvml, &nvml->sick[i])) {
             nvml->sick[kept++] = nvml->sick[i];
         }
     }
@@ -184,7 +163,57 @@ void weft_nvml_set_health(const struct weft_nvml *nvml, const struct weft_nvml_g
     if (reason[0] == '\0' && gpu->recovery > WEFT_NVML_RECOVERY_NONE) {
         (void)snprintf(reason, size, "%s", recovery_reason(gpu->recovery));
     }
+    if (reason[0] == '\0' && gpu->rows_failed) {
+        (void)snprintf(reason, size, "its memory has no spare rows left: it has to be replaced");
+    }
     device->healthy = reason[0] == '\0';
+    if (device->healthy && gpu->doubt != WEFT_NVML_OK) {
+        device->state = WEFT_DEVICE_SUSPECT;
+        (void)snprintf(reason, size, "asked for its memory: %.50s (NVML %d)",
+                       weft_nvml_reason(gpu->doubt), gpu->doubt);
+    }
+}
+
+/* ---- looks ---- */
+
+static bool is_trouble(int rc)
+{
+    return rc == WEFT_NVML_GPU_IS_LOST || rc == WEFT_NVML_RESET_REQUIRED;
+}
+
+/* Whoever works may still lack a function, or the right to call it. */
+static bool is_answer(int rc)
+{
+    return rc == WEFT_NVML_OK || rc == WEFT_NVML_NOT_SUPPORTED ||
+           rc == WEFT_NVML_FUNCTION_NOT_FOUND || rc == WEFT_NVML_NO_PERMISSION;
+}
+
+/* By what the kernel says. A function that it never showed is one of a virtual machine's. */
+static bool is_off_bus(const struct weft_nvml *nvml, const struct weft_nvml_gpu *gpu,
+                       enum weft_pci_sign *ret_sign)
+{
+    *ret_sign = weft_host_pci_sign(nvml->host, &gpu->bdf);
+    return *ret_sign == WEFT_PCI_DEAD || (*ret_sign == WEFT_PCI_ABSENT && gpu->on_bus);
+}
+
+int weft_nvml_examine(struct weft_nvml *nvml, struct weft_nvml_gpu *gpu, int rc)
+{
+    enum weft_pci_sign sign;
+    if (is_off_bus(nvml, gpu, &sign)) {
+        return WEFT_NVML_GPU_IS_LOST;
+    }
+    gpu->on_bus = sign == WEFT_PCI_THERE;
+    if (is_trouble(rc)) {
+        return rc;
+    }
+    gpu->doubt = is_answer(rc) ? WEFT_NVML_OK : rc;
+    unsigned corrected = 0, uncorrected = 0, pending = 0, failed = 0;
+    if (WEFT_NVML_CALL(nvml, DeviceGetRemappedRows, gpu->handle, &corrected, &uncorrected, &pending,
+                       &failed) == WEFT_NVML_OK) {
+        gpu->rows_pending = pending != 0;
+        gpu->rows_failed = failed != 0;
+    }
+    return WEFT_NVML_OK;
 }
 
 /* ---- events ---- */
@@ -288,6 +317,12 @@ static void queue_fault(struct weft_nvml *nvml, enum weft_backend_event_kind kin
     }
 }
 
+static bool is_fault(const struct weft_nvml *nvml, uint64_t xid)
+{
+    const struct weft_backend_options *o = &nvml->options;
+    return o->is_fault == NULL || o->is_fault(o->is_fault_data, xid);
+}
+
 static void translate(struct weft_nvml *nvml, const struct weft_nvml_event *event)
 {
     const struct weft_nvml_gpu *gpu = gpu_of(nvml, event->device);
@@ -297,7 +332,7 @@ static void translate(struct weft_nvml *nvml, const struct weft_nvml_event *even
                                   .xid = event->type == WEFT_NVML_EVENT_XID ? event->data : 0};
     (void)snprintf(sick.uuid, sizeof(sick.uuid), "%s", gpu != NULL ? gpu->uuid : "");
     if (event->type == WEFT_NVML_EVENT_XID) {
-        queue_fault(nvml, is_ignored(nvml, event->data) ? WEFT_EVENT_NOTICE : WEFT_EVENT_UNHEALTHY,
+        queue_fault(nvml, is_fault(nvml, event->data) ? WEFT_EVENT_UNHEALTHY : WEFT_EVENT_NOTICE,
                     gpu, sick);
     } else if (event->type == WEFT_NVML_EVENT_UNAVAILABLE) {
         queue_fault(nvml, WEFT_EVENT_UNHEALTHY, gpu, sick);
@@ -308,22 +343,32 @@ static void translate(struct weft_nvml *nvml, const struct weft_nvml_event *even
     }
 }
 
-/* A look at what no event told: a GPU that is lost, or a driver that changed its advice. Two cheap
- * questions a GPU. */
+/* A look at what no event told: a GPU that is lost or does not answer as before, or a driver that
+ * changed its advice. Two cheap questions a GPU, and one to the kernel. */
+static const char *peek_gpu(struct weft_nvml *nvml, const struct weft_nvml_gpu *gpu)
+{
+    struct weft_nvml_memory memory = {0};
+    enum weft_pci_sign sign;
+    if (is_off_bus(nvml, gpu, &sign)) {
+        return weft_nvml_reason(WEFT_NVML_GPU_IS_LOST);
+    }
+    const int rc = WEFT_NVML_CALL(nvml, DeviceGetMemoryInfo, gpu->handle, &memory);
+    const uint64_t action = weft_nvml_field(nvml, gpu->handle, WEFT_NVML_FIELD_RECOVERY_ACTION);
+    if (is_trouble(rc) || (is_answer(rc) ? WEFT_NVML_OK : rc) != gpu->doubt) {
+        return weft_nvml_reason(rc);
+    }
+    return action <= INT16_MAX && (int)action != gpu->recovery
+               ? "the driver's advice for a GPU changed"
+               : NULL;
+}
+
 static void peek(struct weft_nvml *nvml)
 {
     for (size_t i = 0; i < nvml->gpu_count && nvml->queued == 0; i++) {
         const struct weft_nvml_gpu *gpu = &nvml->gpus[i];
-        struct weft_nvml_memory memory = {0};
-        if (gpu->handle == NULL || gpu->trouble != 0) {
-            continue;
-        }
-        const int rc = WEFT_NVML_CALL(nvml, DeviceGetMemoryInfo, gpu->handle, &memory);
-        const uint64_t action = weft_nvml_field(nvml, gpu->handle, WEFT_NVML_FIELD_RECOVERY_ACTION);
-        if (rc == WEFT_NVML_GPU_IS_LOST || rc == WEFT_NVML_RESET_REQUIRED) {
-            queue(nvml, WEFT_EVENT_CHANGED, "", 0, weft_nvml_reason(rc));
-        } else if (action <= INT16_MAX && (int)action != gpu->recovery) {
-            queue(nvml, WEFT_EVENT_CHANGED, "", 0, "the driver's advice for a GPU changed");
+        const char *news = gpu->handle != NULL && gpu->trouble == 0 ? peek_gpu(nvml, gpu) : NULL;
+        if (news != NULL) {
+            queue(nvml, WEFT_EVENT_CHANGED, "", 0, news);
         }
     }
 }

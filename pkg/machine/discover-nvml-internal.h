@@ -18,7 +18,6 @@ enum {
     WEFT_NVML_INSTANCES_MAX = 8,     /* MIG devices of one GPU; the library says at most 7 */
     WEFT_NVML_WAIT_FAILURES_MAX = 3, /* then events are given up, and health is looked at */
     WEFT_NVML_SICK_MAX = 64,         /* remembered faults */
-    WEFT_NVML_IGNORED_MAX = 128,     /* XIDs that are no fault of the GPU */
     WEFT_NVML_LINK_NOWHERE = -1,     /* an active link that leads to no GPU and no switch */
     WEFT_NVML_LINK_SWITCH = -2,
 };
@@ -45,6 +44,10 @@ struct weft_nvml_instance {
 struct weft_nvml_gpu {
     struct weft_nvml_handle *handle; /* NULL: the library gives none */
     int trouble; /* why the GPU itself does not answer: GPU_IS_LOST, RESET_REQUIRED; 0 none */
+    int doubt;   /* how the GPU answered what any should know; 0: as it should */
+    bool anew;   /* it was in trouble, or was opened anew, and answers now: it was reset */
+    bool on_bus; /* the kernel showed its PCI function */
+    bool rows_failed, rows_pending; /* remapping of memory rows */
     char uuid[WEFT_DEVICE_ID_MAX];
     char model[64];
     char capability[16];
@@ -73,7 +76,6 @@ struct weft_nvml_sick {
     char uuid[WEFT_DEVICE_ID_MAX]; /* of the GPU, not of an instance */
     uint32_t gi, ci;               /* UINT32_MAX: all of them */
     uint64_t xid;                  /* 0: not an XID */
-    int64_t since_ns;              /* monotonic, of the latest such event */
 };
 
 struct weft_nvml {
@@ -86,14 +88,13 @@ struct weft_nvml {
     bool wsl;
     char driver_version[64], cuda_version[32];
     size_t gpu_count; /* as of the last enumeration */
+    size_t counted;   /* by the library; GPUs that it does not list any more come behind them */
     struct weft_nvml_gpu *gpus;
     uint8_t *p2p;      /* gpu_count², 1: the driver says no */
     uint8_t *distance; /* likewise, enum weft_distance or 0xff unknown */
     struct weft_nvml_set *events;
     bool events_lacking; /* this library or these GPUs tell no events */
     int wait_failures;   /* in a row */
-    uint64_t ignored[WEFT_NVML_IGNORED_MAX];
-    size_t ignored_count;
     size_t sick_count;
     struct weft_nvml_sick sick[WEFT_NVML_SICK_MAX];
     size_t queued, queue_at; /* events that one of the library's became */
@@ -160,9 +161,9 @@ int weft_nvml_wire(const struct weft_nvml *nvml, const size_t *gpu_of, struct we
 
 /* ---- health ---- */
 
-/* Reads the list of ignored XIDs. -EINVAL for what is no list of numbers. */
-int weft_nvml_read_ignored(struct weft_nvml *nvml, struct weft_error *err)
-    __attribute__((warn_unused_result));
+/* Asks the GPU, and the kernel about it, whether it works. rc is what the GPU answered when asked
+ * for its memory; returns its trouble. */
+int weft_nvml_examine(struct weft_nvml *nvml, struct weft_nvml_gpu *gpu, int rc);
 /* Registers for the events of all GPUs that are there, if that was not done yet. */
 void weft_nvml_listen(struct weft_nvml *nvml);
 void weft_nvml_stop_listening(struct weft_nvml *nvml);

@@ -82,8 +82,7 @@ static int open_nvml(const struct weft_backend_options *options, void **ret_stat
     nvml->options = *options;
     nvml->wsl = is_wsl(options);
     const bool root = options->host_root != NULL && options->host_root[0] != '\0';
-    int rc = weft_nvml_read_ignored(nvml, err);
-    rc = rc == 0 ? weft_host_open(root ? options->host_root : "/", &nvml->host, err) : rc;
+    int rc = weft_host_open(root ? options->host_root : "/", &nvml->host, err);
     rc = rc == 0 ? weft_nvml_load(nvml, err) : rc;
     if (rc < 0) {
         return rc;
@@ -122,6 +121,46 @@ static int resize_pairs(struct weft_nvml *nvml, size_t count)
     return 0;
 }
 
+static const struct weft_nvml_gpu *find_gpu(const struct weft_nvml_gpu *gpus, size_t count,
+                                            const char *uuid)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(gpus[i].uuid, uuid) == 0) {
+            return &gpus[i];
+        }
+    }
+    return NULL;
+}
+
+/* Is it not the GPU that it was, though it has its name? Then it was reset, and what was wrong with
+ * it is over. */
+static void compare(const struct weft_nvml *nvml, struct weft_nvml_gpu *gpu)
+{
+    const struct weft_nvml_gpu *old = find_gpu(nvml->gpus, nvml->gpu_count, gpu->uuid);
+    if (old != NULL && gpu->trouble == 0) {
+        gpu->anew = old->trouble != 0 || old->handle != gpu->handle;
+        gpu->registered = old->registered && old->handle == gpu->handle && !gpu->anew;
+    }
+}
+
+/* GPUs that the library listed and does not list any more stay, behind the others. Returns how
+ * many there are in all; gpus has room for them. */
+static size_t keep_gone(const struct weft_nvml *nvml, struct weft_nvml_gpu *gpus, size_t count)
+{
+    const size_t counted = count;
+    for (size_t i = 0; i < nvml->gpu_count && count < WEFT_NVML_GPUS_MAX; i++) {
+        const struct weft_nvml_gpu *old = &nvml->gpus[i];
+        if (old->uuid[0] != '\0' && find_gpu(gpus, counted, old->uuid) == NULL) {
+            gpus[count] = *old;
+            gpus[count].handle = NULL;
+            gpus[count].trouble = WEFT_NVML_GPU_IS_LOST;
+            gpus[count].recovery = -1;
+            gpus[count++].registered = false;
+        }
+    }
+    return count;
+}
+
 static int ask_all(struct weft_nvml *nvml, struct weft_error *err)
 {
     unsigned count = 0;
@@ -131,20 +170,26 @@ static int ask_all(struct weft_nvml *nvml, struct weft_error *err)
                             weft_nvml_reason(code), code);
     }
     count = count < WEFT_NVML_GPUS_MAX ? count : (unsigned)WEFT_NVML_GPUS_MAX;
-    struct weft_nvml_gpu *gpus = weft_calloc(count, sizeof(*gpus));
-    if (gpus == NULL || resize_pairs(nvml, count) < 0) {
-        weft_free(gpus);
+    struct weft_nvml_gpu *gpus = weft_calloc(count + nvml->gpu_count + 1, sizeof(*gpus));
+    if (gpus == NULL) {
         return weft_err_nomem(err);
     }
     for (unsigned i = 0; i < count; i++) {
-        const struct weft_nvml_gpu *old = i < nvml->gpu_count ? &nvml->gpus[i] : NULL;
-        if (weft_nvml_ask_gpu(nvml, i, old, &gpus[i]) && old != NULL) {
-            gpus[i].registered = old->registered && old->handle == gpus[i].handle;
+        /* where their number is another one, numbers tell nothing of who is who */
+        const bool same = count == nvml->counted;
+        if (weft_nvml_ask_gpu(nvml, i, same ? &nvml->gpus[i] : NULL, &gpus[i])) {
+            compare(nvml, &gpus[i]);
         }
+    }
+    const size_t total = keep_gone(nvml, gpus, count);
+    if (resize_pairs(nvml, total) < 0) {
+        weft_free(gpus);
+        return weft_err_nomem(err);
     }
     weft_free(nvml->gpus);
     nvml->gpus = gpus;
-    nvml->gpu_count = count;
+    nvml->gpu_count = total;
+    nvml->counted = count;
     weft_nvml_name_lost(nvml);
     weft_nvml_aim_links(nvml);
     weft_nvml_ask_pairs(nvml);
@@ -278,6 +323,10 @@ static int warn_gpus(const struct weft_nvml *nvml, struct weft_machine *m)
                                    weft_nvml_reason(gpu->trouble));
         } else if (gpu->mig && gpu->instance_count == 0) {
             rc = weft_machine_warn(m, "GPU %zu is left out: MIG is on and it has no instance", i);
+        }
+        if (rc == 0 && gpu->rows_pending) {
+            /* "new workloads can be launched": NVIDIA's guide to memory errors, response flags */
+            rc = weft_machine_warn(m, "%s: memory rows are remapped at its next reset", gpu->uuid);
         }
     }
     if (rc == 0 && nvml->events_lacking) {

@@ -37,6 +37,18 @@ void weft_sysfs_close(void *state)
     }
 }
 
+void weft_sysfs_mark_dead(const struct weft_host *host, struct weft_machine *machine)
+{
+    for (size_t i = 0; i < machine->device_count; i++) {
+        struct weft_device *d = &machine->devices[i];
+        if (d->healthy && weft_host_pci_sign(host, &d->bdf) == WEFT_PCI_DEAD) {
+            d->healthy = false;
+            (void)snprintf(d->health_reason, sizeof(d->health_reason),
+                           "it does not answer on the PCI bus: it has fallen off");
+        }
+    }
+}
+
 static bool is_shown(const struct weft_machine *m, const struct weft_device *d)
 {
     for (size_t i = 0; i < m->device_count; i++) {

@@ -40,6 +40,21 @@ static int check_vendor(const struct weft_backend *const *backends,
                               options->vendor, weft_buf_text(&names));
 }
 
+/* A node that is said to be of one vendor is so without a device too: its resource has a name. */
+static int set_vendor(struct weft_machine *nothing, const char *vendor, struct weft_error *err)
+{
+    if (vendor == NULL) {
+        return 0;
+    }
+    char *copy = weft_strdup(vendor);
+    if (copy == NULL) {
+        return weft_err_nomem(err);
+    }
+    weft_free(nothing->vendor);
+    nothing->vendor = copy;
+    return 0;
+}
+
 /* Moves the reasons of a machine without devices to the one that is handed out. */
 static int keep_reasons(struct weft_machine *nothing, const struct weft_machine *machine,
                         const char *vendor)
@@ -88,6 +103,7 @@ int weft_backend_connect(const struct weft_backend *const *backends,
     weft_auto(weft_machine_free) struct weft_machine *nothing = NULL;
     int rc = check_vendor(backends, options, err);
     rc = rc == 0 ? weft_machine_new("this machine", 0, 0, &nothing, err) : rc;
+    rc = rc == 0 ? set_vendor(nothing, options->vendor, err) : rc;
     if (rc < 0) {
         return rc;
     }

@@ -111,6 +111,13 @@ struct weft_host_pci {
  * system; single attributes that cannot be read are left unknown. */
 int weft_host_pci(const struct weft_host *host, const struct weft_bdf *bdf,
                   struct weft_host_pci *ret_pci) __attribute__((warn_unused_result));
+enum weft_pci_sign {
+    WEFT_PCI_ABSENT, /* the kernel has no such function (any more) */
+    WEFT_PCI_DEAD,   /* its registers read all ones, as of one that has fallen off the bus */
+    WEFT_PCI_THERE,  /* it answers, or sleeps and is left to */
+};
+/* What the kernel says of a function's life. Wakes nothing up. */
+enum weft_pci_sign weft_host_pci_sign(const struct weft_host *host, const struct weft_bdf *bdf);
 /* Every PCI function of a vendor whose base class is display (0x03) or processing accelerator
  * (0x12), by address; at most WEFT_MACHINE_DEVICES_MAX, -EFBIG above. *ret_pcis is owned. */
 int weft_host_find_gpus(const struct weft_host *host, uint16_t vendor,

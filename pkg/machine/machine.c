@@ -299,7 +299,6 @@ const char *weft_device_state_name(const struct weft_device *device)
     case WEFT_DEVICE_RECOVERING:
         return "recovering";
     case WEFT_DEVICE_PLAIN:
-    case WEFT_DEVICE_STATE_COUNT:
         break;
     }
     return device->healthy ? "healthy" : "unhealthy";

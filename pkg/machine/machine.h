@@ -53,13 +53,9 @@ struct weft_pcie {
     uint8_t max_generation, max_width;
 };
 
-/* Between healthy and unhealthy (docs/device-plugin.md, "Health"). */
-enum weft_device_state {
-    WEFT_DEVICE_PLAIN,      /* as .healthy says */
-    WEFT_DEVICE_SUSPECT,    /* healthy, but for the doubt in .health_reason */
-    WEFT_DEVICE_RECOVERING, /* not healthy, and found in order since a while */
-    WEFT_DEVICE_STATE_COUNT
-};
+/* As .healthy says; healthy, but for the doubt in .health_reason; not healthy, and found in order
+ * for a while (docs/device-plugin.md, "Health"). */
+enum weft_device_state { WEFT_DEVICE_PLAIN, WEFT_DEVICE_SUSPECT, WEFT_DEVICE_RECOVERING };
 
 struct weft_device {
     char id[WEFT_DEVICE_ID_MAX]; /* what the kubelet sees: NVIDIA's UUID, or "GPU3" of a matrix */

@@ -3,8 +3,8 @@
  * and what makes it healthy again. */
 #include <errno.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "deviceplugin/health.h"
 #include "pkg/base/clock.h"
 #include "pkg/machine/discover-nvml.h"
 #include "pkg/machine/machine.h"
@@ -12,13 +12,13 @@
 #include "tests/unit/unit.h"
 
 #define GPU(n) "GPU-0000000" #n "-0000-4000-8000-00000000000" #n
+#define LOST "the GPU is lost: it has fallen off the bus or does not answer"
 #define MIG(n) "MIG-0000001" #n "-0000-4000-8000-00000000001" #n
-
-enum { SETTLE_MS = 200 };
 
 /* An open backend on a world, and its last machine. */
 struct watched {
     struct nvml_world w;
+    struct weft_health_settings settings;
     void *state;
     struct weft_machine *m;
 };
@@ -30,11 +30,18 @@ static void look(struct watched *t)
     CHECK_INT(weft_backend_nvml.enumerate(t->state, &t->m, NULL), 0);
 }
 
+static bool is_fault(void *data, uint64_t code)
+{
+    return weft_health_counts(data, code);
+}
+
 static bool up(struct watched *t, const char *fixture, int gpus)
 {
     *t = (struct watched){0};
     nvml_world_up(&t->w, fixture, gpus);
-    t->w.options.settle_ns = SETTLE_MS * WEFT_NS_PER_MS;
+    weft_health_settings_init(&t->settings);
+    t->w.options.is_fault = is_fault;
+    t->w.options.is_fault_data = &t->settings;
     if (!CHECK_INT(weft_backend_nvml.open(&t->w.options, &t->state, NULL), 0)) {
         return false;
     }
@@ -53,6 +60,14 @@ static void tell(struct watched *t, const char *events)
     char text[512];
     (void)snprintf(text, sizeof(text), "{\n \"events\": [%s],\n \"driver\"", events);
     nvml_world_edit(&t->w, "{\n \"driver\"", text);
+}
+
+/* Events are counted by the mock: one more, after those that were told. */
+static void tell_more(struct watched *t, const char *event)
+{
+    char text[512];
+    (void)snprintf(text, sizeof(text), ", %s],\n \"driver\"", event);
+    nvml_world_edit(&t->w, "],\n \"driver\"", text);
 }
 
 /* The next event; kind -1: there is none. */
@@ -79,12 +94,6 @@ static void expect_health(const struct watched *t, size_t device, const char *re
     }
 }
 
-static void settle(void)
-{
-    const struct timespec time = {.tv_nsec = (SETTLE_MS + 1) * WEFT_NS_PER_MS};
-    (void)nanosleep(&time, NULL);
-}
-
 static void an_xid_is_the_fault_of_its_gpu_until_the_driver_is_content(void)
 {
     struct watched t;
@@ -95,7 +104,6 @@ static void an_xid_is_the_fault_of_its_gpu_until_the_driver_is_content(void)
         look(&t);
         expect_health(&t, 5, "XID 95: uncontained memory error");
         expect_health(&t, 4, "");
-        settle();
         look(&t);
         expect_health(&t, 5, "XID 95: uncontained memory error"); /* still to be reset */
         nvml_world_edit(&t.w, "\"recovery\": 1,", "\"recovery\": 0,");
@@ -106,23 +114,57 @@ static void an_xid_is_the_fault_of_its_gpu_until_the_driver_is_content(void)
     down(&t);
 }
 
-static void without_recovery_advice_a_fault_stays(void)
+/* Drivers before 560 tell no recovery action. */
+static void without_recovery_advice_a_fault_stays_until_a_reset(void)
 {
     struct watched t;
     if (up(&t, "dgx1v.json", 8)) {
         tell(&t, "{\"gpu\": 2, \"type\": 8, \"data\": 74}");
         expect(&t, WEFT_EVENT_UNHEALTHY, "GPU-00000102-0000-4000-8000-000000000102", 74, "NVLink");
-        settle();
         look(&t);
         expect_health(&t, 2, "XID 74: NVLink error");
+        nvml_world_edit(&t.w, "\"minor\": 2,", "\"minor\": 2, \"life\": 1,"); /* it was reset */
+        look(&t);
+        expect_health(&t, 2, "");
+        tell_more(&t, "{\"gpu\": 2, \"type\": 8, \"data\": 95}");
+        expect(&t, WEFT_EVENT_UNHEALTHY, "GPU-00000102-0000-4000-8000-000000000102", 95, "XID 95");
+        nvml_world_edit(&t.w, "\"minor\": 2,", "\"minor\": 2, \"lost\": true,");
+        look(&t);
+        expect_health(&t, 2, LOST);
+        nvml_world_edit(&t.w, " \"lost\": true,", ""); /* back from the dead, too */
+        look(&t);
+        expect_health(&t, 2, "");
+        tell_more(&t, "{\"gpu\": 2, \"type\": 8, \"data\": 62}");
+        expect(&t, WEFT_EVENT_UNHEALTHY, "GPU-00000102-0000-4000-8000-000000000102", 62, "XID 62");
+        look(&t);
+        expect_health(&t, 2, "XID 62: internal microcontroller halt");
         weft_backend_nvml.close(t.state); /* the driver was loaded again */
         t.state = NULL;
-        nvml_world_edit(&t.w, "{\"gpu\": 2, \"type\": 8, \"data\": 74}", "");
         CHECK_INT(weft_backend_nvml.open(&t.w.options, &t.state, NULL), 0);
         look(&t);
         expect_health(&t, 2, "");
     }
     down(&t);
+}
+
+/* NVIDIA's catalogue asks for no reset after these. */
+static void some_faults_need_no_reset(void)
+{
+    static const int xids[] = {63, 94, 48, 61, 64, 79, 95, 119}; /* the first two */
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(xids); i++) {
+        struct watched t;
+        if (up(&t, "dgx1v.json", 8)) {
+            char event[64];
+            (void)snprintf(event, sizeof(event), "{\"gpu\": 0, \"type\": 8, \"data\": %d}",
+                           xids[i]);
+            tell(&t, event);
+            expect(&t, WEFT_EVENT_UNHEALTHY, "GPU-00000100-0000-4000-8000-000000000100",
+                   (uint64_t)xids[i], "XID");
+            look(&t);
+            CHECK_INT(t.m != NULL && t.m->devices[0].healthy, i < 2);
+        }
+        down(&t);
+    }
 }
 
 static void xids_of_programs_are_notices(void)
@@ -149,7 +191,7 @@ static void the_list_of_ignored_xids_can_be_set(void)
     if (up(&t, "hgx-h100-8.json", 8)) {
         weft_backend_nvml.close(t.state);
         t.state = NULL;
-        t.w.options.ignored_errors = "79, 95";
+        CHECK_INT(weft_health_set_ignored(&t.settings, "79, 95", NULL), 0);
         CHECK_INT(weft_backend_nvml.open(&t.w.options, &t.state, NULL), 0);
         look(&t);
         tell(&t,
@@ -164,15 +206,17 @@ static void a_fault_of_nobody_is_everybodys(void)
 {
     struct watched t;
     if (up(&t, "hgx-h100-8.json", 8)) {
+        nvml_world_edit(&t.w, "\"minor\": 7,", "\"minor\": 7, \"recovery\": 1,");
         tell(&t, "{\"type\": 8, \"data\": 79}");
         expect(&t, WEFT_EVENT_UNHEALTHY, "", 79, "XID 79: GPU has fallen off the bus");
         look(&t);
         for (size_t i = 0; i < 8; i++) {
             expect_health(&t, i, "XID 79: GPU has fallen off the bus");
         }
-        settle();
+        nvml_world_edit(&t.w, "\"recovery\": 1,", ""); /* the last of them is content */
         look(&t);
         expect_health(&t, 0, "");
+        expect_health(&t, 7, "");
     }
     down(&t);
 }
@@ -181,14 +225,15 @@ static void a_mig_fault_is_its_instances(void)
 {
     struct watched t;
     if (up(&t, "mig-mixed.json", 2)) { /* instances gi 1, 9, 11, each with ci 0; and GPU 1 */
-        tell(&t, "{\"gpu\": 0, \"type\": 8, \"data\": 94, \"gi\": 9, \"ci\": 0}, "
-                 "{\"gpu\": 0, \"type\": 8, \"data\": 94, \"gi\": 1}");
-        expect(&t, WEFT_EVENT_UNHEALTHY, MIG(1), 94, "XID 94");
-        expect(&t, WEFT_EVENT_UNHEALTHY, MIG(0), 94, "XID 94");
+        nvml_world_edit(&t.w, ", \"recovery\": 0", ""); /* this driver cannot say it is over */
+        tell(&t, "{\"gpu\": 0, \"type\": 8, \"data\": 95, \"gi\": 9, \"ci\": 0}, "
+                 "{\"gpu\": 0, \"type\": 8, \"data\": 95, \"gi\": 1}");
+        expect(&t, WEFT_EVENT_UNHEALTHY, MIG(1), 95, "XID 95");
+        expect(&t, WEFT_EVENT_UNHEALTHY, MIG(0), 95, "XID 95");
         expect(&t, -1, "", 0, "");
         look(&t);
-        expect_health(&t, 0, "XID 94: contained memory error");
-        expect_health(&t, 1, "XID 94: contained memory error");
+        expect_health(&t, 0, "XID 95: uncontained memory error");
+        expect_health(&t, 1, "XID 95: uncontained memory error");
         expect_health(&t, 2, "");
         expect_health(&t, 3, "");
     }
@@ -204,6 +249,7 @@ static void a_fault_of_a_partitioned_gpu_is_all_its_instances(void)
     for (size_t i = 0; i < WEFT_ARRAY_LEN(rows); i++) {
         struct watched t;
         if (up(&t, "mig-mixed.json", 2)) {
+            nvml_world_edit(&t.w, ", \"recovery\": 0", "");
             tell(&t, rows[i]);
             expect(&t, WEFT_EVENT_UNHEALTHY, MIG(0), 79, "XID 79");
             expect(&t, WEFT_EVENT_UNHEALTHY, MIG(1), 79, "XID 79");
@@ -215,8 +261,6 @@ static void a_fault_of_a_partitioned_gpu_is_all_its_instances(void)
         down(&t);
     }
 }
-
-#define LOST "the GPU is lost: it has fallen off the bus or does not answer"
 
 static void a_lost_gpu_stays_with_its_wiring_and_comes_back(void)
 {
@@ -301,6 +345,119 @@ static void the_drivers_advice_decides(void)
     }
 }
 
+/* An answer that any GPU should give and this one does not. */
+static void an_odd_answer_is_a_doubt(void)
+{
+    struct watched t;
+    if (up(&t, "hgx-h100-8.json", 8)) {
+        nvml_world_edit(&t.w, "\"minor\": 3,",
+                        "\"minor\": 3, \"returns\": {\"nvmlDeviceGetMemoryInfo\": 999},");
+        expect(&t, WEFT_EVENT_CHANGED, "", 0, "the driver reports an error of its own");
+        look(&t);
+        if (t.m != NULL) {
+            CHECK(t.m->devices[3].healthy);
+            CHECK_INT(t.m->devices[3].state, WEFT_DEVICE_SUSPECT);
+            CHECK_STR(t.m->devices[3].health_reason,
+                      "asked for its memory: the driver reports an error of its own (NVML 999)");
+            CHECK_INT(t.m->devices[2].state, WEFT_DEVICE_PLAIN);
+        }
+        expect(&t, -1, "", 0, ""); /* known by now */
+        nvml_world_edit(&t.w, "{\"nvmlDeviceGetMemoryInfo\": 999}", "{}");
+        expect(&t, WEFT_EVENT_CHANGED, "", 0, "");
+        look(&t);
+        expect_health(&t, 3, "");
+        CHECK(t.m == NULL || t.m->devices[3].state == WEFT_DEVICE_PLAIN);
+    }
+    down(&t);
+}
+
+static void memory_that_is_worn_out_is_a_fault(void)
+{
+    struct watched t;
+    if (up(&t, "hgx-h100-8.json", 8)) {
+        nvml_world_edit(&t.w, "\"minor\": 1,", "\"minor\": 1, \"rows\": [0, 2, 1, 0],");
+        look(&t);
+        expect_health(&t, 1, ""); /* NVIDIA: new workloads can be launched */
+        CHECK(t.m != NULL &&
+              nvml_warns(t.m, GPU(1) ": memory rows are remapped at its next reset"));
+        nvml_world_edit(&t.w, "[0, 2, 1, 0]", "[0, 9, 0, 1]");
+        look(&t);
+        expect_health(&t, 1, "its memory has no spare rows left: it has to be replaced");
+        expect_health(&t, 0, "");
+    }
+    down(&t);
+}
+
+/* GPU 5 is at 0000:c3:00.0. */
+static void what_the_kernel_says_of_the_function_counts(void)
+{
+    struct watched t;
+    if (up(&t, "hgx-h100-8.json", 8)) {
+        look(&t);
+        expect_health(&t, 5, ""); /* a sysfs that never had it, as in a virtual machine */
+        nvml_world_put(&t.w, "/sys/bus/pci/devices/0000:c3:00.0/current_link_width", "16\n");
+        look(&t);
+        expect_health(&t, 5, "");
+        nvml_world_put(&t.w, "/sys/bus/pci/devices/0000:c3:00.0/current_link_width", "63\n");
+        expect(&t, WEFT_EVENT_CHANGED, "", 0, LOST);
+        look(&t);
+        expect_health(&t, 5, LOST);
+        nvml_world_put(&t.w, "/sys/bus/pci/devices/0000:c3:00.0/power_state", "D3cold\n");
+        look(&t);
+        expect_health(&t, 5, ""); /* it only sleeps */
+        char path[300];
+        (void)snprintf(path, sizeof(path), "%s/sys/bus/pci/devices/0000:c3:00.0", t.w.root);
+        char away[300];
+        (void)snprintf(away, sizeof(away), "%s/away", t.w.root);
+        CHECK_INT(rename(path, away), 0);
+        expect(&t, WEFT_EVENT_CHANGED, "", 0, LOST);
+        look(&t);
+        expect_health(&t, 5, LOST);
+        expect_health(&t, 4, "");
+        CHECK_INT(rename(away, path), 0);
+        look(&t);
+        expect_health(&t, 5, "");
+    }
+    down(&t);
+}
+
+/* The library does not even list it any more: the others' numbers are other ones then. */
+static void a_gpu_that_is_not_listed_any_more_stays(void)
+{
+    struct watched t;
+    if (up(&t, "hgx-h100-8.json", 8)) {
+        size_t len = 0;
+        weft_autofree char *whole = weft_fixture_text("nvml/hgx-h100-8.json", &len);
+        const char *begin = whole != NULL ? strstr(whole, "  {\"uuid\": \"" GPU(4)) : NULL;
+        const char *end = begin != NULL ? strchr(begin, '\n') : NULL;
+        weft_autofree char *line =
+            end != NULL ? weft_strndup(begin, (size_t)(end - begin) + 1) : NULL;
+        if (!CHECK_INT(line != NULL, 1) || line == NULL) {
+            return;
+        }
+        nvml_world_edit(&t.w, line, "");
+        for (int i = 0; i < 2; i++) { /* and goes on staying */
+            look(&t);
+            CHECK_INT(t.m != NULL ? t.m->device_count : 0, 8);
+            if (t.m != NULL && t.m->device_count == 8) {
+                CHECK_STR(t.m->devices[7].id, GPU(4)); /* behind the others */
+                CHECK_STR(t.m->devices[4].id, GPU(5));
+                CHECK_INT(t.m->devices[7].node_count, 1);
+            }
+            expect_health(&t, 7, LOST);
+            expect_health(&t, 4, "");
+        }
+        weft_autofree char *back = weft_asprintf("\"gpus\": [\n%s", line);
+        nvml_world_edit(&t.w, "\"gpus\": [\n", back != NULL ? back : "");
+        look(&t);
+        CHECK_INT(t.m != NULL ? t.m->device_count : 0, 8);
+        for (size_t i = 0; i < 8; i++) {
+            expect_health(&t, i, "");
+        }
+    }
+    down(&t);
+}
+
 static void changes_and_unavailable_gpus_are_events(void)
 {
     struct watched t;
@@ -353,21 +510,22 @@ static void many_faults_are_remembered_within_bounds(void)
 {
     struct watched t;
     if (up(&t, "hgx-h100-8.json", 8)) {
+        nvml_world_edit(&t.w, ", \"recovery\": 0", "");
         weft_autofree char *events = weft_calloc(1, 1 << 14);
         size_t len = 0;
         for (int i = 0; events != NULL && i < 100; i++) {
             len += (size_t)snprintf(events + len, (1 << 14) - len,
-                                    "%s{\"gpu\": 0, \"type\": 8, \"data\": 94, \"gi\": %d}",
+                                    "%s{\"gpu\": 0, \"type\": 8, \"data\": 95, \"gi\": %d}",
                                     i > 0 ? ", " : "", i);
         }
         weft_autofree char *text =
             weft_asprintf("{\n \"events\": [%s],\n \"driver\"", events != NULL ? events : "");
         nvml_world_edit(&t.w, "{\n \"driver\"", text);
         for (int i = 0; i < 100; i++) {
-            expect(&t, WEFT_EVENT_UNHEALTHY, GPU(0), 94, "XID 94");
+            expect(&t, WEFT_EVENT_UNHEALTHY, GPU(0), 95, "XID 95");
         }
         look(&t);
-        expect_health(&t, 0, "XID 94: contained memory error");
+        expect_health(&t, 0, "XID 95: uncontained memory error");
     }
     down(&t);
 }
@@ -375,7 +533,9 @@ static void many_faults_are_remembered_within_bounds(void)
 WEFT_SUITE(nvml_health,
            {"an XID is the fault of its GPU until the driver is content",
             an_xid_is_the_fault_of_its_gpu_until_the_driver_is_content},
-           {"without recovery advice a fault stays", without_recovery_advice_a_fault_stays},
+           {"without recovery advice a fault stays until a reset",
+            without_recovery_advice_a_fault_stays_until_a_reset},
+           {"some faults need no reset", some_faults_need_no_reset},
            {"XIDs of programs are notices", xids_of_programs_are_notices},
            {"the list of ignored XIDs can be set", the_list_of_ignored_xids_can_be_set},
            {"a fault of nobody is everybody's", a_fault_of_nobody_is_everybodys},
@@ -387,6 +547,11 @@ WEFT_SUITE(nvml_health,
            {"a GPU lost from the start is named or left out",
             a_gpu_lost_from_the_start_is_named_or_left_out},
            {"the driver's advice decides", the_drivers_advice_decides},
+           {"an odd answer is a doubt", an_odd_answer_is_a_doubt},
+           {"memory that is worn out is a fault", memory_that_is_worn_out_is_a_fault},
+           {"what the kernel says of the function counts",
+            what_the_kernel_says_of_the_function_counts},
+           {"a GPU that is not listed any more stays", a_gpu_that_is_not_listed_any_more_stays},
            {"changes and unavailable GPUs are events", changes_and_unavailable_gpus_are_events},
            {"a wait that fails is told apart", a_wait_that_fails_is_told_apart},
            {"waits that fail again and again are given up",

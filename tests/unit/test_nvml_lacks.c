@@ -158,17 +158,6 @@ static void the_library_is_sought_below_the_driver_root(void)
     weft_backend_nvml.close(state);
 }
 
-static void an_ignored_list_that_is_none_is_refused(void)
-{
-    struct nvml_world w;
-    nvml_world_up(&w, "l40s-8.json", 8);
-    w.options.ignored_errors = "13,many";
-    void *state = NULL;
-    struct weft_error err = {0};
-    CHECK_INT(weft_backend_nvml.open(&w.options, &state, &err), -EINVAL);
-    CHECK_CONTAINS(err.message, "13,many");
-}
-
 /* ---- older drivers: each symbol may be missing, and one thing is lost with it ---- */
 
 static void every_symbol_but_five_is_optional(void)
@@ -256,7 +245,6 @@ WEFT_SUITE(nvml_lacks, {"an integrated GPU is a device", an_integrated_gpu_is_a_
             no_driver_is_a_machine_without_devices_and_a_reason},
            {"the library is sought below the driver root",
             the_library_is_sought_below_the_driver_root},
-           {"an ignored list that is none is refused", an_ignored_list_that_is_none_is_refused},
            {"every symbol but five is optional", every_symbol_but_five_is_optional},
            {"missing symbols have fallbacks", missing_symbols_have_fallbacks},
            {"the older fabric call is used", the_older_fabric_call_is_used})

@@ -174,6 +174,8 @@ static void the_last_allocations_can_be_read(void)
     down(&p);
 }
 
+#define MOVES "\nweft_plugin_health_transitions_total"
+
 /* The first device of the file turns unhealthy, and healthy again. */
 static void a_device_that_fails_shows(void)
 {
@@ -195,15 +197,16 @@ static void a_device_that_fails_shows(void)
         const char *page = get(&p, "/metrics");
         CHECK_CONTAINS(page, "health=\"healthy\"} 7\n");
         CHECK_CONTAINS(page, "health=\"unhealthy\"} 1\n");
-        CHECK_CONTAINS(page, "\nweft_plugin_health_transitions_total{to=\"unhealthy\"} 1\n");
-        CHECK_CONTAINS(page, "\nweft_plugin_health_transitions_total{to=\"healthy\"} 0\n");
+        CHECK_CONTAINS(page, MOVES "{to=\"unhealthy\",reason=\"look\"} 1\n");
+        CHECK_CONTAINS(page, MOVES "{to=\"healthy\",reason=\"clean\"} 0\n");
+        CHECK_CONTAINS(page, "\nweft_plugin_devices_by_state{state=\"healthy\"} 7\n");
+        CHECK_CONTAINS(page, "\nweft_plugin_devices_by_state{state=\"unhealthy\"} 1\n");
         CHECK_CONTAINS(page, "\nweft_plugin_device_lists_sent_total 2\n");
         proc_expect(&p.plugin, "event=health device=");
         copy_file(PAIRS, p.machine);
         CHECK_INT(kill(p.plugin.pid, SIGHUP), 0);
         proc_expect(&p.kubelet, "list devices=8 healthy=8");
-        CHECK_CONTAINS(get(&p, "/metrics"),
-                       "\nweft_plugin_health_transitions_total{to=\"healthy\"} 1\n");
+        CHECK_CONTAINS(get(&p, "/metrics"), MOVES "{to=\"healthy\",reason=\"clean\"} 1\n");
     }
     down(&p);
 }
@@ -242,7 +245,6 @@ static void a_refused_machine_is_not_shown(void)
         proc_expect(&p.plugin, "event=machine-not-used");
         const char *page = get(&p, "/metrics");
         CHECK_CONTAINS(page, "\nweft_plugin_machine_changes_total{result=\"refused\"} 1\n");
-        CHECK_CONTAINS(page, "\nweft_plugin_health_transitions_total{to=\"unhealthy\"} 0\n");
         CHECK_CONTAINS(page, "health=\"healthy\"} 8\n");
         CHECK_CONTAINS(get(&p, "/debug/machine"), GPU2);
     }

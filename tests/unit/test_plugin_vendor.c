@@ -88,14 +88,16 @@ static void an_xid_takes_its_gpu_away_until_it_recovers(void)
         tell(&b, "{\"gpu\": 5, \"type\": 8, \"data\": 79}");
         proc_expect(&b.kubelet, "list devices=8 healthy=7");
         proc_expect(&b.kubelet, "id " GPU(5) " Unhealthy");
-        proc_expect(&b.plugin, "event=health device=" GPU(5) " state=unhealthy");
+        proc_expect(&b.plugin, "event=health device=" GPU(
+                                   5) " from=healthy to=unhealthy "
+                                      "cause=event reason=\"XID 79: GPU has fallen off the bus\"");
         proc_send(&b.kubelet, "allocate " GPU(5));
         proc_expect(&b.kubelet, "allocate-failed");
         proc_send(&b.kubelet, "ask 4");
         proc_expect(&b.kubelet, "allocated containers=1");
         nvml_world_edit(&b.w, "\"recovery\": 1,", "\"recovery\": 0,");
         proc_expect(&b.kubelet, "list devices=8 healthy=8");
-        proc_expect(&b.plugin, "event=health device=" GPU(5) " state=healthy");
+        proc_expect(&b.plugin, "event=health device=" GPU(5) " from=recovering to=healthy");
     }
     down(&b);
 }

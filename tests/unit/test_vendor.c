@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "deviceplugin/health.h"
 #include "pkg/base/clock.h"
 #include "pkg/loop/loop.h"
 #include "pkg/machine/machine.h"
@@ -106,6 +107,7 @@ struct world {
     bool came;
     struct weft_machine *m; /* the latest */
     int count;
+    int moves[WEFT_HEALTH_STATE_COUNT];
 };
 
 static void on_changed(void *data, struct weft_machine *machine)
@@ -123,14 +125,24 @@ static bool next(struct world *w, int ms)
     return weft_loop_run_until(w->loop, &w->came, ms * WEFT_NS_PER_MS);
 }
 
+static void on_move(void *data, const struct weft_health_move *move)
+{
+    struct world *w = data;
+    w->moves[move->to]++;
+}
+
 static int start(struct world *w, struct weft_error *err)
 {
+    struct weft_health_settings health;
+    weft_health_settings_init(&health);
     return weft_vendor_new(&(struct weft_vendor_options){.loop = w->loop,
                                                          .backends = backends,
                                                          .host_root = "/host",
                                                          .limit_ns = LIMIT_MS * WEFT_NS_PER_MS,
                                                          .rescan_ns = RESCAN_MS * WEFT_NS_PER_MS,
+                                                         .health = &health,
                                                          .changed = on_changed,
+                                                         .moved = on_move,
                                                          .data = w},
                            &w->vendor, err);
 }
@@ -161,6 +173,15 @@ static size_t healthy(const struct world *w)
     return count;
 }
 
+/* Runs until so many devices are healthy; false after 3 s. */
+static bool until_healthy(struct world *w, size_t count)
+{
+    for (int i = 0; i < 30 && healthy(w) != count; i++) {
+        (void)next(w, RESCAN_MS);
+    }
+    return CHECK_INT(healthy(w), count);
+}
+
 static void a_node_without_a_driver_is_nothing_until_it_comes(void)
 {
     struct world w;
@@ -186,8 +207,16 @@ static void an_event_takes_one_device_away_until_the_next_look(void)
         CHECK_INT(driver.looks, looks); /* at once, without asking */
         CHECK_INT(healthy(&w), DEVICES - 1);
         CHECK_STR(w.m->devices[1].health_reason, "it smokes");
+        const int64_t begin = weft_clock_monotonic(weft_clock_system());
         CHECK(next(&w, 2000)); /* this driver calls it healthy when asked again */
-        CHECK_INT(healthy(&w), DEVICES);
+        CHECK_STR(weft_device_state_name(&w.m->devices[1]), "recovering");
+        CHECK_STR(w.m->devices[1].health_reason, "was: it smokes");
+        CHECK(until_healthy(&w, DEVICES));
+        CHECK(weft_clock_monotonic(weft_clock_system()) - begin >= RESCAN_MS * WEFT_NS_PER_MS);
+        CHECK_STR(w.m->devices[1].health_reason, "");
+        CHECK_INT(w.moves[WEFT_HEALTH_UNHEALTHY], 1);
+        CHECK_INT(w.moves[WEFT_HEALTH_RECOVERING], 1);
+        CHECK_INT(w.moves[WEFT_HEALTH_HEALTHY], 1);
     }
     down(&w);
 }
@@ -215,7 +244,7 @@ static void a_rescan_is_a_look(void)
     struct world w;
     if (up(&w, true)) {
         const int looks = driver.looks;
-        weft_vendor_rescan(w.vendor);
+        weft_vendor_rescan(w.vendor, false);
         for (int i = 0; i < 30 && driver.looks == looks; i++) {
             CHECK(!next(&w, RESCAN_MS));
         }
@@ -235,8 +264,7 @@ static void a_call_that_hangs_makes_all_unhealthy_while_it_does(void)
         CHECK(weft_clock_monotonic(weft_clock_system()) - begin >= LIMIT_MS * WEFT_NS_PER_MS);
         CHECK_INT(healthy(&w), 0);
         CHECK_CONTAINS(w.m->devices[2].health_reason, "unresponsive: look is not back after 50 ms");
-        CHECK(next(&w, 2000));
-        CHECK_INT(healthy(&w), DEVICES);
+        CHECK(until_healthy(&w, DEVICES));
     }
     down(&w);
 }
@@ -255,8 +283,7 @@ static void a_driver_that_breaks_keeps_its_devices_unhealthy(void)
         CHECK(!next(&w, 2 * RESCAN_MS));
         driver.present = true;
         driver.fails = false;
-        CHECK(next(&w, 2000));
-        CHECK_INT(healthy(&w), DEVICES);
+        CHECK(until_healthy(&w, DEVICES));
     }
     down(&w);
 }

@@ -29,6 +29,8 @@ EXPORT int nvmlDeviceGetMigMode(struct weft_nvml_handle *device, unsigned *now, 
 EXPORT int nvmlDeviceGetMaxMigDeviceCount(struct weft_nvml_handle *device, unsigned *count);
 EXPORT int nvmlDeviceGetMigDeviceHandleByIndex(struct weft_nvml_handle *device, unsigned index,
                                                struct weft_nvml_handle **instance);
+EXPORT int nvmlDeviceGetRemappedRows(struct weft_nvml_handle *device, unsigned *corrected,
+                                     unsigned *uncorrected, unsigned *pending, unsigned *failed);
 EXPORT int nvmlDeviceGetAttributes_v2(struct weft_nvml_handle *device,
                                       struct weft_nvml_attributes *attributes);
 
@@ -130,6 +132,20 @@ int nvmlDeviceGetMemoryInfo(struct weft_nvml_handle *device, struct weft_nvml_me
         *m = (struct weft_nvml_memory){.total = (uint64_t)mib << 20, .free = (uint64_t)mib << 20};
     }
     return rc;
+}
+
+int nvmlDeviceGetRemappedRows(struct weft_nvml_handle *device, unsigned *corrected,
+                              unsigned *uncorrected, unsigned *pending, unsigned *failed)
+{
+    unsigned *const to[] = {corrected, uncorrected, pending, failed};
+    int rc = mock_begin("nvmlDeviceGetRemappedRows", device);
+    if (rc != 0) {
+        return rc;
+    }
+    for (int i = 0; rc == 0 && i < 4; i++) {
+        rc = mock_number(cJSON_GetArrayItem(mock_of(device, "rows"), i), to[i]);
+    }
+    return mock_end(rc);
 }
 
 int nvmlDeviceGetCudaComputeCapability(struct weft_nvml_handle *device, int *major, int *minor)

@@ -18,7 +18,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cJSON *root;
 static struct stat seen;
 static int watch = -1;
-static struct weft_nvml_handle handles[MOCK_GPUS_MAX][MOCK_INSTANCES_MAX + 1];
+static struct weft_nvml_handle handles[MOCK_LIVES_MAX][MOCK_GPUS_MAX][MOCK_INSTANCES_MAX + 1];
 
 static const char *file(void)
 {
@@ -70,10 +70,18 @@ static void reload(void)
     }
 }
 
+static const cJSON *member(const cJSON *object, const char *key)
+{
+    return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
 /* Memory that is held at the end of the program is no leak of a test's. */
 __attribute__((destructor)) static void forget(void)
 {
     (void)pthread_mutex_lock(&lock); /* a thread may still hang in a call */
+    const cJSON *hang = member(member(root, "hang_ms"), "exit");
+    const struct timespec time = {.tv_sec = hang != NULL ? hang->valueint / 1000 : 0};
+    (void)nanosleep(&time, NULL);
     cJSON_Delete(root);
     root = NULL;
     (void)pthread_mutex_unlock(&lock);
@@ -81,11 +89,6 @@ __attribute__((destructor)) static void forget(void)
         (void)close(watch);
         watch = -1;
     }
-}
-
-static const cJSON *member(const cJSON *object, const char *key)
-{
-    return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
 const cJSON *mock_root(const char *key)
@@ -113,7 +116,9 @@ const cJSON *mock_of(const struct weft_nvml_handle *device, const char *key)
 
 struct weft_nvml_handle *mock_handle(int gpu, int instance)
 {
-    struct weft_nvml_handle *handle = &handles[gpu][instance + 1];
+    const cJSON *life = member(cJSON_GetArrayItem(member(root, "gpus"), gpu), "life");
+    const int number = cJSON_IsNumber(life) ? life->valueint % MOCK_LIVES_MAX : 0;
+    struct weft_nvml_handle *handle = &handles[number][gpu][instance + 1];
     *handle = (struct weft_nvml_handle){.gpu = gpu, .instance = instance};
     return handle;
 }

@@ -1,7 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stand-in for libnvidia-ml.so.1, loaded by the same dlopen as the real one: it plays the machine
- * of the JSON file that WEFT_MOCK_NVML names, and looks at the file again before every call, so
- * that a test changes the machine by replacing the file.
+ * of the JSON file that WEFT_MOCK_NVML names.
+ *
+ * Control: the file is looked at before every call, so a test changes the machine by replacing the
+ * file, in one step (a new file that is renamed into its place), with what is to be different:
+ *
+ * - an XID: append to "events": {"gpu": 3, "type": 8, "data": 79}, with "gi" and "ci" of a MIG
+ *   instance. A wait for events sees it at once. What stands there when an event set is made is
+ *   history; events are counted, so remove none while a set is in use
+ * - a fault's end: the GPU's "recovery": 0; 1 while the driver asks for a reset
+ * - a lost GPU: the GPU's "lost": true; it is back without that
+ * - a GPU in doubt: the GPU's "returns": {"nvmlDeviceGetMemoryInfo": 999}
+ * - a GPU removed: take it out of "gpus"
+ * - a reset: count the GPU's "life" up: its handle is another one
+ * - MIG changed: change the GPU's "mig", and append the event {"gpu": 0, "type": 256}
+ * - a hang: "hang_ms": {"nvmlDeviceGetCount_v2": 60000}; calls that began before the file was
+ *   replaced sleep on. "exit" is the library's destructor, in whole seconds
+ * - no driver: "returns": {"nvmlInit_v2": 9}, and 1 from nvmlEventSetWait_v2 and
+ *   nvmlDeviceGetCount_v2 for a process that has the library open
  *
  * {
  *   "driver": "550.54.15", "cuda": 12040,
@@ -21,7 +37,9 @@
  *     "ancestors": [0, 20, 50],             to each GPU
  *     "mig": [{"uuid": "MIG-...", "name": "... MIG 1g.10gb", "gi": 7, "ci": 0,
  *              "memory_mib": 9856, "slices": [1, 1]}],
- *     "recovery": 0, "event_types": 264,
+ *     "recovery": 0, "event_types": 264, "life": 0,
+ *     "rows": [0, 0, 1, 0],                 remapped by corrected and uncorrected errors, pending,
+ *                                           failed
  *     "lost": true,                         every question about it returns GPU_IS_LOST
  *     "returns": {"nvmlDeviceGetMemoryInfo": 3}
  *   }],
@@ -39,7 +57,7 @@
 
 #include "pkg/machine/discover-nvml-api.h"
 
-enum { MOCK_GPUS_MAX = 32, MOCK_INSTANCES_MAX = 8 };
+enum { MOCK_GPUS_MAX = 32, MOCK_INSTANCES_MAX = 8, MOCK_LIVES_MAX = 4 };
 
 /* A handle: a GPU, or an instance of one. */
 struct weft_nvml_handle {
