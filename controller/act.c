@@ -30,7 +30,8 @@ enum { FAILURES_MAX = 6, NODE_LABELS_MAX = 256, SAME_PLANS_MAX = 3 };
 
 bool weft_controller_writing(const struct weft_controller *c)
 {
-    return c->apply != NULL || (c->labels != NULL && weft_labels_busy(c->labels));
+    return c->apply != NULL || (c->labels != NULL && weft_labels_busy(c->labels)) ||
+           weft_controller_telling(c);
 }
 
 /* splitmix64's step: enough to keep two controllers from trying in step */
@@ -68,7 +69,7 @@ static void pass_ended(struct weft_controller *c, bool good)
     if (c->options->once) {
         const bool all = good && !c->decision.keep.refused &&
                          !(c->crd_missing && c->config->outputs.hyper_nodes);
-        weft_controller_stop(c, all ? 0 : 1);
+        weft_controller_end_once(c, all ? 0 : 1);
         return;
     }
     weft_controller_schedule(c);

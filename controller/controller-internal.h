@@ -10,6 +10,7 @@
 #include "controller/debounce.h"
 #include "controller/decide.h"
 #include "controller/observe.h"
+#include "controller/tell.h"
 #include "controller/view.h"
 #include "pkg/base/error.h"
 #include "pkg/hypernode/pods.h"
@@ -107,6 +108,8 @@ struct weft_controller {
     bool slowed;         /* its repetition was put off once already */
     uint64_t jitter;     /* state of the random generator */
 
+    struct weft_tell tell; /* tell.c: what people are told */
+
     /* observe.c: what is shown of it */
     struct weft_http *http; /* NULL: not asked for */
     struct weft_controller_stats stats;
@@ -184,13 +187,5 @@ void weft_controller_act_repair(struct weft_controller *c);
 bool weft_controller_writing(const struct weft_controller *c);
 /* No pass before wait_ns and some jitter. */
 void weft_controller_back_off(struct weft_controller *c, int64_t wait_ns, bool at_least);
-
-/* report.c */
-void weft_controller_report(struct weft_controller *c);
-void weft_controller_say(struct weft_controller *c, bool warning, const char *reason,
-                         const char *action, const char *note);
-/* The end of a word that count stands before: "" or "s". */
-const char *weft_controller_s(size_t count);
-void weft_controller_print_plan(const struct weft_controller *c);
 
 #endif

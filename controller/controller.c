@@ -123,6 +123,9 @@ static int start(struct weft_controller *c, struct weft_error *err)
         rc = weft_controller_pass_init(c, err);
     }
     if (rc >= 0) {
+        rc = weft_controller_tell_init(c, err);
+    }
+    if (rc >= 0) {
         rc = weft_controller_read_against(c->options, &c->against, err);
     }
     if (rc >= 0) {
@@ -143,6 +146,7 @@ static void finish(struct weft_controller *c)
     weft_apply_free(c->apply);
     weft_labels_free(c->labels);
     weft_kube_lease_free(c->lease);
+    weft_controller_tell_done(c);
     if (c->loop != NULL) {
         weft_controller_stop_watching(c);
     }

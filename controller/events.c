@@ -17,7 +17,7 @@
 enum {
     MAGIC = 0x77657674,
     RECENT_MAX = 10000,
-    KEY_MAX = 512,
+    KEY_MAX = 700,
     UNDER_WAY_MAX = 4,
     TRIES_MAX = 3, /* POST, 409, PATCH, 404, POST: then somebody deletes it under our hands */
     BURST = 5      /* Events in a row for one object and reason; then one a REFILL_S */
@@ -36,12 +36,14 @@ struct record {
     int64_t refill_at; /* monotonic seconds: of which tokens are */
     uint32_t count;    /* how often it was reported */
     unsigned tokens;
-    bool said; /* it stands on the server, as far as is known */
-    bool over; /* and the condition has ended since */
+    bool said;  /* it stands on the server, as far as is known */
+    bool over;  /* and the condition has ended since */
+    bool swept; /* has a part */
+    unsigned round;
 };
 
 struct queued {
-    char *api_version, *kind, *ns, *name, *uid;
+    char *api_version, *kind, *ns, *name, *uid, *part;
     char *reason, *action, *note;
     bool warning;
     uint32_t count; /* as in struct weft_kube_event */
@@ -66,7 +68,8 @@ struct weft_events {
     struct slot slots[UNDER_WAY_MAX];
     bool held;
     bool failing;            /* the last answer was an error, and that was logged */
-    struct weft_map *recent; /* "reason/kind/name" → record */
+    struct weft_map *recent; /* "reason/kind/name/part" → record */
+    unsigned round;          /* between two sweeps */
     struct record *records;
     size_t record_count;
     struct weft_events_stats stats;
@@ -74,8 +77,8 @@ struct weft_events {
 
 static void queued_done(struct queued *q)
 {
-    char *const fields[] = {q->api_version, q->kind,   q->ns,     q->name,
-                            q->uid,         q->reason, q->action, q->note};
+    char *const fields[] = {q->api_version, q->kind,   q->ns,     q->name, q->uid,
+                            q->part,        q->reason, q->action, q->note};
     for (size_t i = 0; i < WEFT_ARRAY_LEN(fields); i++) {
         weft_free(fields[i]);
     }
@@ -144,11 +147,12 @@ static int64_t now_s(const struct weft_events *events)
 
 /* ---- what was said ---- */
 
-static struct record *find(const struct weft_events *events, const char *kind, const char *name,
+static struct record *find(const struct weft_events *events, const struct weft_event_object *object,
                            const char *reason, char key[KEY_MAX])
 {
     size_t at = 0;
-    (void)snprintf(key, KEY_MAX, "%s/%s/%s", reason, kind, name);
+    (void)snprintf(key, KEY_MAX, "%s/%s/%s/%s", reason, object->kind, object->name,
+                   object->part != NULL ? object->part : "");
     return weft_map_get(events->recent, key, &at) ? &events->records[at] : NULL;
 }
 
@@ -192,7 +196,8 @@ static bool take_token(struct record *r, int64_t now)
 static void forget(struct weft_events *events, const struct queued *q)
 {
     char key[KEY_MAX];
-    struct record *r = find(events, q->kind, q->name, q->reason, key);
+    const struct weft_event_object object = {.kind = q->kind, .name = q->name, .part = q->part};
+    struct record *r = find(events, &object, q->reason, key);
     if (r != NULL) {
         r->said = false;
     }
@@ -202,10 +207,21 @@ void weft_events_clear(struct weft_events *events, const char *kind, const char 
                        const char *reason)
 {
     char key[KEY_MAX];
-    struct record *r = find(events, kind, name, reason, key);
+    const struct weft_event_object object = {.kind = kind, .name = name};
+    struct record *r = find(events, &object, reason, key);
     if (r != NULL) {
         r->over = true;
     }
+}
+
+void weft_events_sweep(struct weft_events *events)
+{
+    WEFT_CHECK(events, MAGIC);
+    for (size_t i = 0; i < events->record_count; i++) {
+        struct record *r = &events->records[i];
+        r->over = r->over || (r->swept && r->round != events->round);
+    }
+    events->round++;
 }
 
 /* ---- what is to be said ---- */
@@ -228,7 +244,7 @@ static struct weft_kube_event event_of(const struct weft_events *events, const s
     };
 }
 
-static bool copy(const struct weft_kube_event *event, struct queued *q)
+static bool copy(const struct weft_kube_event *event, const char *part, struct queued *q)
 {
     *q = (struct queued){
         .api_version = weft_strdup(event->api_version),
@@ -236,6 +252,7 @@ static bool copy(const struct weft_kube_event *event, struct queued *q)
         .ns = weft_strdup(event->ns),
         .name = weft_strdup(event->name),
         .uid = weft_strdup(event->uid),
+        .part = weft_strdup(part != NULL ? part : ""),
         .reason = weft_strdup(event->reason),
         .action = weft_strdup(event->action),
         .note = weft_strdup(event->note),
@@ -243,7 +260,8 @@ static bool copy(const struct weft_kube_event *event, struct queued *q)
         .count = event->count,
     };
     return q->api_version != NULL && q->kind != NULL && q->ns != NULL && q->name != NULL &&
-           q->uid != NULL && q->reason != NULL && q->action != NULL && q->note != NULL;
+           q->uid != NULL && q->part != NULL && q->reason != NULL && q->action != NULL &&
+           q->note != NULL;
 }
 
 /* Takes q's content over, also on failure. */
@@ -261,10 +279,11 @@ static bool push(struct weft_events *events, struct queued *q)
     return true;
 }
 
-static bool enqueue(struct weft_events *events, const struct weft_kube_event *event)
+static bool enqueue(struct weft_events *events, const struct weft_kube_event *event,
+                    const char *part)
 {
     struct queued q;
-    if (!copy(event, &q)) {
+    if (!copy(event, part, &q)) {
         events->stats.overflow++;
         queued_done(&q);
         return false;
@@ -273,7 +292,8 @@ static bool enqueue(struct weft_events *events, const struct weft_kube_event *ev
 }
 
 /* The same as last time: its count goes on the server now and then. */
-static void repeat(struct weft_events *events, struct record *r, struct weft_kube_event *event)
+static void repeat(struct weft_events *events, struct record *r, struct weft_kube_event *event,
+                   const char *part)
 {
     const int64_t now = now_s(events);
     if (now - r->said_at < REFRESH_S) {
@@ -282,7 +302,7 @@ static void repeat(struct weft_events *events, struct record *r, struct weft_kub
     }
     r->said_at = now;
     event->count = r->count;
-    (void)enqueue(events, event);
+    (void)enqueue(events, event, part);
 }
 
 bool weft_events_add(struct weft_events *events, const struct weft_event_object *object,
@@ -301,16 +321,18 @@ bool weft_events_add(struct weft_events *events, const struct weft_event_object 
                                     .note = note,
                                     .controller = "weft.dev/controller"};
     const uint64_t id = weft_kube_event_id(&event);
-    struct record *r = find(events, object->kind, object->name, reason, key);
+    struct record *r = find(events, object, reason, key);
     r = r != NULL ? r : remember(events, key);
     if (r == NULL) {
         events->stats.overflow++;
         return true;
     }
+    r->swept = object->part != NULL;
+    r->round = events->round;
     const bool same = r->said && r->id == id;
     r->count = same && r->count < UINT32_MAX ? r->count + 1 : r->count;
     if (same && !r->over) {
-        repeat(events, r, &event);
+        repeat(events, r, &event, object->part);
         return false;
     }
     if (!take_token(r, now_s(events))) {
@@ -322,7 +344,7 @@ bool weft_events_add(struct weft_events *events, const struct weft_event_object 
     r->id = id;
     r->said_at = now_s(events);
     r->over = false;
-    r->said = enqueue(events, &event);
+    r->said = enqueue(events, &event, object->part);
     return true;
 }
 

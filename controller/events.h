@@ -28,6 +28,9 @@ struct weft_event_object {
     const char *ns; /* "" for cluster-scoped */
     const char *name;
     const char *uid; /* "" if unknown */
+    /* One of several things of one reason about it; NULL: it is the only one. A thing with a part
+     * is over once a sweep finds that it was not reported since the sweep before. */
+    const char *part;
 };
 
 struct weft_events_options {
@@ -66,6 +69,8 @@ void weft_events_hold(struct weft_events *events, bool hold);
 /* The condition is over: when it is reported again, that is news. */
 void weft_events_clear(struct weft_events *events, const char *kind, const char *name,
                        const char *reason);
+/* All things with a part were reported that are the case now. */
+void weft_events_sweep(struct weft_events *events);
 
 const struct weft_events_stats *weft_events_stats(const struct weft_events *events);
 

@@ -42,6 +42,7 @@ static void on_acquired(void *data)
     weft_timer_stop(c->deadline);
     weft_log(WEFT_LOG_INFO, "leading", WEFT_KV_S("identity", c->identity));
     weft_debounce_init(&c->debounce, c->config->debounce.quiet_ns, c->config->debounce.max_ns);
+    weft_controller_tell_lead(c, true);
     if (weft_controller_lead(c, &err) < 0) {
         weft_log(WEFT_LOG_ERROR, "cannot watch", WEFT_KV_S("error", err.message));
         weft_controller_stop(c, 1);
@@ -53,6 +54,7 @@ static void on_lost(void *data)
     struct weft_controller *c = data;
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
     c->leading = false;
+    weft_controller_tell_lead(c, false);
     weft_log(WEFT_LOG_WARN, "not leading any more");
     if (c->options->once && !c->stopping) {
         weft_timer_start(c->deadline, ONCE_WAIT_NS, 0);

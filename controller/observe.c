@@ -7,15 +7,18 @@
 #include <string.h>
 
 #include "controller/controller-internal.h"
+#include "controller/events.h"
 #include "controller/options.h"
+#include "controller/status.h"
 #include "pkg/base/buf.h"
 #include "pkg/base/clock.h"
 #include "pkg/base/log.h"
 #include "pkg/http/http.h"
+#include "pkg/kube/client.h"
 #include "pkg/source/config.h"
 #include "pkg/tree/tree.h"
 
-enum { STATUS_NOT_FOUND = 404, STATUS_UNAVAILABLE = 503, TIER_TEXT_MAX = 24 };
+enum { STATUS_NOT_FOUND = 404, STATUS_UNAVAILABLE = 503, TIER_TEXT_MAX = 24, KINDS_MAX = 128 };
 
 /* ---- what there is ---- */
 
@@ -74,20 +77,69 @@ static void put_hypernodes(const struct weft_controller *c, struct weft_buf *buf
     weft_metric_value(buf, "weft_hypernodes", other, foreign);
 }
 
-/* Findings are sorted by kind. */
+/* Kinds by name; a kind may come from several lists. */
+struct kinds {
+    const char *names[KINDS_MAX];
+    uint64_t counts[KINDS_MAX];
+    size_t count;
+};
+
+static void count_kind(struct kinds *kinds, const char *kind)
+{
+    size_t at = 0;
+    while (at < kinds->count && strcmp(kinds->names[at], kind) != 0) {
+        at++;
+    }
+    if (at == KINDS_MAX) {
+        return; /* there are not so many */
+    }
+    kinds->names[at] = kind;
+    kinds->count += at == kinds->count ? 1 : 0;
+    kinds->counts[at]++;
+}
+
 static void put_findings(const struct weft_controller *c, struct weft_buf *buf)
 {
-    const struct weft_tree *tree = c->decision.tree;
-    const size_t count = tree != NULL ? tree->finding_count : 0;
-    weft_metric_head(buf, "weft_findings", WEFT_METRIC_GAUGE,
-                     "What is odd in the sources, by kind; docs/tree.md says what each means.");
-    for (size_t i = 0, end = 0; i < count; i = end) {
-        const char *kind = tree->findings[i].kind;
-        while (end < count && strcmp(tree->findings[end].kind, kind) == 0) {
-            end++;
+    struct weft_finding_lists all;
+    struct kinds kinds = {0};
+    weft_controller_findings(c, &all);
+    for (size_t k = 0; k < WEFT_STATUS_LISTS; k++) {
+        for (size_t i = 0; i < all.lists[k].count; i++) {
+            if (!weft_finding_is_over(&all, &all.lists[k].items[i])) {
+                count_kind(&kinds, all.lists[k].items[i].kind);
+            }
         }
-        const char *const labels[] = {"kind", kind, NULL};
-        weft_metric_value(buf, "weft_findings", labels, end - i);
+    }
+    weft_metric_head(buf, "weft_findings", WEFT_METRIC_GAUGE,
+                     "What is odd in the sources, in HyperNodes and in Volcano's configuration, by "
+                     "kind.");
+    for (size_t i = 0; i < kinds.count; i++) {
+        const char *const labels[] = {"kind", kinds.names[i], NULL};
+        weft_metric_value(buf, "weft_findings", labels, kinds.counts[i]);
+    }
+}
+
+static void put_sources(const struct weft_controller *c, struct weft_buf *buf)
+{
+    weft_metric_head(buf, "weft_source_state", WEFT_METRIC_GAUGE,
+                     "1 for the state that a source is in, 0 for the others.");
+    for (size_t i = 0; i < c->config->source_count; i++) {
+        const struct weft_source_health *health = weft_sources_health(c->sources, i);
+        for (int s = 0; health != NULL && s < WEFT_SOURCE_STATE_COUNT; s++) {
+            const enum weft_source_state state = (enum weft_source_state)s;
+            const char *const labels[] = {"source", c->config->sources[i].name, "state",
+                                          weft_source_state_name(state), NULL};
+            weft_metric_value(buf, "weft_source_state", labels, health->state == state);
+        }
+    }
+    weft_metric_head(buf, "weft_source_looks_total", WEFT_METRIC_COUNTER,
+                     "Looks at a source that read something; labels are not counted.");
+    for (size_t i = 0; i < c->config->source_count; i++) {
+        const struct weft_source_health *health = weft_sources_health(c->sources, i);
+        const char *const labels[] = {"source", c->config->sources[i].name, NULL};
+        if (health != NULL) {
+            weft_metric_value(buf, "weft_source_looks_total", labels, health->looks);
+        }
     }
 }
 
@@ -106,6 +158,7 @@ static void put_state(const struct weft_controller *c, struct weft_buf *buf)
     put_nodes(c, buf);
     put_hypernodes(c, buf);
     put_findings(c, buf);
+    put_sources(c, buf);
 }
 
 /* ---- what happened ---- */
@@ -141,6 +194,46 @@ static void put_history(const struct weft_controller_stats *s, struct weft_buf *
                      (double)s->last_pass / (double)WEFT_NS_PER_S);
 }
 
+static void put_events(const struct weft_controller *c, struct weft_buf *buf)
+{
+    const struct weft_events_stats *s = weft_events_stats(c->events);
+    const struct {
+        const char *outcome;
+        uint64_t count;
+    } rows[] = {{"sent", s->sent},
+                {"repeated", s->repeats},
+                {"too-many", s->too_many},
+                {"overflow", s->overflow},
+                {"failed", s->failed}};
+    weft_metric_head(buf, "weft_events_total", WEFT_METRIC_COUNTER,
+                     "Events by what became of them; repeated: the same was said lately; dropped "
+                     "are too-many (of one object and reason) and overflow (of the queue).");
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(rows); i++) {
+        const char *const labels[] = {"outcome", rows[i].outcome, NULL};
+        weft_metric_value(buf, "weft_events_total", labels, rows[i].count);
+    }
+}
+
+static void put_server(const struct weft_controller *c, struct weft_buf *buf)
+{
+    struct weft_kube_stats s = {0};
+    weft_kube_client_stats(c->client, &s);
+    put_counter(buf, "weft_api_requests_total", "Requests to the API server.", s.requests);
+    put_counter(buf, "weft_api_write_requests_total",
+                "Requests that write: POST, PUT, PATCH, DELETE; the Lease is among them.",
+                s.writes);
+    put_counter(buf, "weft_api_failed_requests_total", "Requests without an answer.", s.failed);
+    put_counter(buf, "weft_api_received_bytes_total", "Bytes of answers, unpacked.", s.bytes_in);
+    put_counter(buf, "weft_api_connections_total", "Connections that were opened.", s.connections);
+    if (c->tell.status != NULL) {
+        const struct weft_status_stats *status = weft_status_stats(c->tell.status);
+        put_counter(buf, "weft_status_writes_total", "Writes of the status ConfigMap.",
+                    status->writes);
+        put_counter(buf, "weft_status_failed_writes_total",
+                    "Writes and reads of the status ConfigMap that failed.", status->failures);
+    }
+}
+
 static void put_metrics(const struct weft_controller *c, struct weft_http_answer *answer)
 {
     static const char *const version[] = {"version", WEFT_VERSION, NULL};
@@ -149,6 +242,8 @@ static void put_metrics(const struct weft_controller *c, struct weft_http_answer
     weft_metric_value(&answer->body, "weft_build_info", version, 1);
     put_state(c, &answer->body);
     put_history(&c->stats, &answer->body);
+    put_events(c, &answer->body);
+    put_server(c, &answer->body);
     weft_metrics_process(&answer->body);
 }
 

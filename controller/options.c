@@ -32,6 +32,9 @@ const char weft_options_usage[] =
     "  --lease NAME         default weft-controller\n"
     "  --instance NAME      marks the HyperNodes of this controller (default weft)\n"
     "  --label-prefix P/    of labels and annotations (default weft.dev/)\n"
+    "  --volcano-namespace NS  where Volcano is installed (default volcano-system)\n"
+    "  --volcano-release N  names its ConfigMaps, N-scheduler-configmap and\n"
+    "                       N-controller-configmap (default volcano)\n"
     "  --label-rate N       Nodes labelled a second, at most (default 20)\n"
     "  --listen ADDR:PORT   /metrics, /livez and /readyz; not with --once, --dry-run, --output\n"
     "  --log-format F       logfmt or json      --log-level L   debug, info, warn, error\n"
@@ -55,6 +58,8 @@ enum flag {
     FLAG_LEASE,
     FLAG_INSTANCE,
     FLAG_PREFIX,
+    FLAG_VOLCANO_NAMESPACE,
+    FLAG_VOLCANO_RELEASE,
     FLAG_LABEL_RATE,
     FLAG_CRD_RETRY,
     FLAG_WATCH_IDLE,
@@ -80,6 +85,8 @@ static const struct option long_options[] = {
     {"lease", required_argument, NULL, FLAG_LEASE},
     {"instance", required_argument, NULL, FLAG_INSTANCE},
     {"label-prefix", required_argument, NULL, FLAG_PREFIX},
+    {"volcano-namespace", required_argument, NULL, FLAG_VOLCANO_NAMESPACE},
+    {"volcano-release", required_argument, NULL, FLAG_VOLCANO_RELEASE},
     {"label-rate", required_argument, NULL, FLAG_LABEL_RATE},
     /* for tests, which cannot wait that long; not in the help */
     {"crd-retry", required_argument, NULL, FLAG_CRD_RETRY},
@@ -98,10 +105,20 @@ static const char **text_slot(struct weft_options *o, int flag)
         int flag;
         const char **slot;
     } slots[] = {
-        {FLAG_CONFIG, &o->config}, {FLAG_KUBECONFIG, &o->kubeconfig}, {FLAG_CONTEXT, &o->context},
-        {FLAG_OUTPUT, &o->output}, {FLAG_AGAINST, &o->against},       {FLAG_NODES, &o->nodes},
-        {FLAG_NAMESPACE, &o->ns},  {FLAG_LEASE, &o->lease},           {FLAG_INSTANCE, &o->instance},
-        {FLAG_PREFIX, &o->prefix}, {FLAG_LISTEN, &o->listen},         {FLAG_PODS, &o->pods},
+        {FLAG_CONFIG, &o->config},
+        {FLAG_KUBECONFIG, &o->kubeconfig},
+        {FLAG_CONTEXT, &o->context},
+        {FLAG_OUTPUT, &o->output},
+        {FLAG_AGAINST, &o->against},
+        {FLAG_NODES, &o->nodes},
+        {FLAG_NAMESPACE, &o->ns},
+        {FLAG_LEASE, &o->lease},
+        {FLAG_INSTANCE, &o->instance},
+        {FLAG_PREFIX, &o->prefix},
+        {FLAG_LISTEN, &o->listen},
+        {FLAG_PODS, &o->pods},
+        {FLAG_VOLCANO_NAMESPACE, &o->volcano_ns},
+        {FLAG_VOLCANO_RELEASE, &o->volcano_release},
     };
     for (size_t i = 0; i < WEFT_ARRAY_LEN(slots); i++) {
         if (slots[i].flag == flag) {
@@ -290,6 +307,10 @@ static int check(const struct weft_options *o, struct weft_error *err)
         wrong = "--namespace must be a DNS label";
     } else if (!weft_dns_subdomain_valid(o->lease)) {
         wrong = "--lease must be a DNS subdomain";
+    } else if (!weft_dns_label_valid(o->volcano_ns)) {
+        wrong = "--volcano-namespace must be a DNS label";
+    } else if (!weft_dns_label_valid(o->volcano_release)) {
+        wrong = "--volcano-release must be a DNS label";
     }
     if (wrong == NULL && o->listen != NULL && weft_http_check_listen(o->listen, err) < 0) {
         return weft_err_wrap(err, -EINVAL, "--listen");
@@ -306,6 +327,8 @@ int weft_options_parse(int argc, char *const argv[], struct weft_options *ret_op
         .lease = "weft-controller",
         .instance = "weft",
         .prefix = "weft.dev/",
+        .volcano_ns = "volcano-system",
+        .volcano_release = "volcano",
         .label_rate = WEFT_LABELS_RATE_DEFAULT,
         .crd_retry_ns = 60 * WEFT_NS_PER_S,
         .log_format = WEFT_LOG_LOGFMT,

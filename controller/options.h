@@ -16,13 +16,15 @@ struct weft_options {
     const char *context;    /* of the kubeconfig; NULL: its current one */
     const char *ns;         /* of the Lease and the Events about the controller */
     const char *lease;
-    const char *instance; /* our objects' app.kubernetes.io/instance */
-    const char *prefix;   /* of labels and annotations, ends in "/" */
-    const char *output;   /* folder; NULL: write to the API server */
-    const char *against;  /* folder with the state before */
-    const char *listen;   /* address of metrics and probes; NULL: none */
-    const char *nodes;    /* file with the Nodes instead of the API server's; with output only */
-    const char *pods;     /* file with the pods that run; with dry_run or against only */
+    const char *instance;   /* our objects' app.kubernetes.io/instance */
+    const char *prefix;     /* of labels and annotations, ends in "/" */
+    const char *output;     /* folder; NULL: write to the API server */
+    const char *against;    /* folder with the state before */
+    const char *listen;     /* address of metrics and probes; NULL: none */
+    const char *nodes;      /* file with the Nodes instead of the API server's; with output only */
+    const char *volcano_ns; /* where Volcano is installed */
+    const char *volcano_release; /* the name of its chart's release */
+    const char *pods;            /* file with the pods that run; with dry_run or against only */
     bool once;
     bool dry_run;
     bool help;

@@ -224,8 +224,9 @@ static void run_pass(struct weft_controller *c)
         c->stats.passes_failed++;
         weft_log(WEFT_LOG_ERROR, "pass failed", WEFT_KV_S("error", err.message));
         weft_controller_say(c, true, "PassFailed", "KeepState", err.message);
+        weft_controller_thought(c, err.message);
         if (c->options->once || weft_controller_reads_only(c)) {
-            weft_controller_stop(c, 1);
+            weft_controller_end_once(c, 1);
             return;
         }
         weft_controller_back_off(c, WEFT_NS_PER_S, false);
@@ -237,6 +238,7 @@ static void run_pass(struct weft_controller *c)
     c->stats.last_pass = weft_clock_realtime(weft_clock_system());
     weft_histogram_add(&c->stats.pass_time, weft_controller_now() - start);
     weft_controller_report(c);
+    weft_controller_thought(c, "");
     weft_controller_act(c);
 }
 

@@ -69,6 +69,7 @@ static void reject(struct weft_controller *c, const struct weft_error *err)
     weft_log(WEFT_LOG_ERROR, "configuration-rejected", WEFT_KV_S("error", err->message),
              WEFT_KV_S("in_use", "the one before"));
     weft_controller_say(c, true, "ConfigRejected", "KeepConfig", err->message);
+    weft_controller_tell(c);
 }
 
 void weft_controller_reload(struct weft_controller *c)
@@ -89,6 +90,7 @@ void weft_controller_reload(struct weft_controller *c)
     }
     weft_log(WEFT_LOG_INFO, "configuration-read", WEFT_KV_S("file", c->options->config),
              WEFT_KV_S("paused", c->config->paused ? "true" : "false"));
+    weft_controller_tell(c);
     if (rc == 0) {
         return; /* the one in use is back */
     }

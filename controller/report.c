@@ -7,9 +7,9 @@
 
 #include "controller/controller-internal.h"
 #include "controller/events.h"
-#include "controller/forest.h"
 #include "controller/labels.h"
 #include "controller/options.h"
+#include "controller/volcano-config.h"
 #include "pkg/base/log.h"
 #include "pkg/source/config.h"
 #include "pkg/tree/tree.h"
@@ -17,6 +17,7 @@
 enum {
     REASON_MAX = 64,
     NOTE_MAX = 900,
+    PART_MAX = 300,
     /* of one kind: beyond it one Event with the number says more than hundreds */
     EACH_MAX = 10
 };
@@ -65,10 +66,12 @@ void weft_controller_say(struct weft_controller *c, bool warning, const char *re
 
 /* ---- findings ---- */
 
-static void say_finding(struct weft_controller *c, const struct weft_finding *f)
+/* The nth of its kind about its subject: on the object that is called so, else on our Lease. */
+static void say_finding(struct weft_controller *c, const struct weft_finding *f, size_t nth)
 {
     char reason[REASON_MAX];
     char note[NOTE_MAX];
+    char part[PART_MAX];
     (void)reason_of(f->kind, reason);
     const struct weft_view_node *node = weft_view_nodes_get(&c->nodes, f->subject);
     const struct weft_hypernode *hn = weft_hypernode_set_get(&c->hypernodes.set, f->subject);
@@ -76,52 +79,80 @@ static void say_finding(struct weft_controller *c, const struct weft_finding *f)
     (void)snprintf(note, sizeof(note), "%s%s%s", f->subject, f->subject[0] != '\0' ? ": " : "",
                    f->detail);
     if (node != NULL) {
-        object = (struct weft_event_object){"v1", "Node", "", f->subject, node->node.uid};
+        object = (struct weft_event_object){"v1", "Node", "", f->subject, node->node.uid, NULL};
     } else if (hn != NULL) {
-        object = (struct weft_event_object){WEFT_HYPERNODE_API_VERSION, "HyperNode", "", f->subject,
-                                            hn->uid};
+        object = (struct weft_event_object){
+            WEFT_HYPERNODE_API_VERSION, "HyperNode", "", f->subject, hn->uid, NULL};
     }
     if (node != NULL || hn != NULL) {
         (void)snprintf(note, sizeof(note), "%s", f->detail);
     }
+    (void)snprintf(part, sizeof(part), "%s#%zu", f->subject, nth);
+    object.part = part;
     say_about(c, &object, true, reason, "Report", note);
 }
 
+/* One Event for all of a kind; which they are stands in the status. */
 static void say_many(struct weft_controller *c, const struct weft_finding *first, size_t count)
 {
     char reason[REASON_MAX];
     char note[NOTE_MAX];
-    (void)snprintf(note, sizeof(note), "%zu findings \"%s\": %s (%s), %s, %s …", count, first->kind,
-                   first->subject, first->detail, first[1].subject, first[2].subject);
-    weft_controller_say(c, true, reason_of(first->kind, reason), "Report", note);
+    struct weft_event_object object = about_us(c);
+    object.part = "";
+    (void)snprintf(note, sizeof(note), "%zu findings \"%s\", the first: %s (%s)", count,
+                   first->kind, first->subject, first->detail);
+    say_about(c, &object, true, reason_of(first->kind, reason), "Report", note);
 }
 
-/* "unplaced" says that a node is in no HyperNode: not so where it keeps its last place. */
-static bool holds_no_more(const struct weft_controller *c, const struct weft_finding *f)
+/* All of one kind. */
+static void say_kind(struct weft_controller *c, const struct weft_finding_lists *all,
+                     const struct weft_finding *items, size_t count)
 {
-    return strcmp(f->kind, "unplaced") == 0 &&
-           weft_forest_home(c->decision.places, f->subject) != WEFT_FOREST_NONE;
-}
-
-/* findings are sorted by kind */
-static void say_findings(struct weft_controller *c, const struct weft_finding *findings,
-                         size_t count)
-{
-    for (size_t i = 0; i < count;) {
-        size_t end = i + 1;
-        while (end < count && strcmp(findings[end].kind, findings[i].kind) == 0) {
-            end++;
-        }
-        if (end - i > EACH_MAX) {
-            say_many(c, &findings[i], end - i);
-        }
-        for (size_t k = i; k < end && end - i <= EACH_MAX; k++) {
-            if (!holds_no_more(c, &findings[k])) {
-                say_finding(c, &findings[k]);
-            }
-        }
-        i = end;
+    const struct weft_finding *first = NULL;
+    size_t shown = 0;
+    size_t nth = 0;
+    for (size_t i = 0; i < count; i++) {
+        const bool over = weft_finding_is_over(all, &items[i]);
+        first = first == NULL && !over ? &items[i] : first;
+        shown += !over;
     }
+    if (shown > EACH_MAX) {
+        say_many(c, first, shown);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        nth = i > 0 && strcmp(items[i].subject, items[i - 1].subject) == 0 ? nth + 1 : 0;
+        if (!weft_finding_is_over(all, &items[i])) {
+            say_finding(c, &items[i], nth);
+        }
+    }
+}
+
+void weft_controller_say_findings(struct weft_controller *c)
+{
+    struct weft_finding_lists all;
+    weft_controller_findings(c, &all);
+    for (size_t k = 0; k < WEFT_STATUS_LISTS; k++) {
+        const struct weft_finding *items = all.lists[k].items;
+        const size_t count = all.lists[k].count;
+        for (size_t i = 0, end = 0; i < count; i = end) {
+            while (end < count && strcmp(items[end].kind, items[i].kind) == 0) {
+                end++;
+            }
+            say_kind(c, &all, &items[i], end - i);
+        }
+    }
+    weft_events_sweep(c->events);
+}
+
+/* HyperNodes of Volcano's own discovery, as they are now. */
+static void look_beside(struct weft_controller *c)
+{
+    weft_findings_done(&c->tell.beside);
+    if (weft_volcano_judge_objects(&c->hypernodes.set, c->ours.instance, &c->tell.beside) < 0) {
+        weft_log(WEFT_LOG_ERROR, "out of memory", WEFT_KV_S("for", "findings"));
+    }
+    weft_findings_sort(&c->tell.beside);
 }
 
 /* ---- brakes and kept places ---- */
@@ -190,9 +221,8 @@ void weft_controller_report(struct weft_controller *c)
              WEFT_KV_I("unplaced", d->tree->unplaced_count), WEFT_KV_I("kept", d->keep.kept),
              WEFT_KV_I("hypernodes", d->keep.set.count), WEFT_KV_I("writes", d->plan.step_count));
     weft_controller_say_sources(c);
-    say_findings(c, d->tree->findings, d->tree->finding_count);
-    say_findings(c, d->layout.findings, d->layout.finding_count);
-    say_findings(c, d->plan.findings, d->plan.finding_count);
+    look_beside(c);
+    weft_controller_say_findings(c);
     say_refused(c);
     say_kept(c);
 }

@@ -165,6 +165,7 @@ static void hypernodes_on_synced(void *data)
         c->crd_missing = false;
         weft_log(WEFT_LOG_INFO, "HyperNodes are served now");
         weft_events_clear(c->events, "Lease", c->options->lease, "HyperNodesNotServed");
+        weft_controller_look_beside(c);
         weft_controller_changed(c, true);
     }
     if (weft_view_hypernodes_listed(&c->hypernodes, gone_between_lists, c)) {
@@ -183,10 +184,12 @@ static void crd_missing(struct weft_controller *c, int64_t retry_ns)
     if (c->leading || weft_controller_reads_only(c)) { /* of two controllers one says it */
         weft_controller_say(
             c, true, "HyperNodesNotServed", "WriteHyperNodes",
-            "The API server does not know hypernodes.topology.volcano.sh: is Volcano "
-            "installed? Node labels are written; it is looked for again every minute.");
+            "The API server does not serve hypernodes of " WEFT_HYPERNODE_API_VERSION
+            ": is Volcano installed? Node labels are written; it is looked for again every "
+            "minute.");
     }
     if (news) {
+        weft_controller_look_beside(c);
         weft_log(WEFT_LOG_WARN, "HyperNodes are not served", WEFT_KV_S("want", "Volcano's CRD"),
                  WEFT_KV_I("retry_ms", retry_ns / 1000000));
         weft_controller_changed(c, true);

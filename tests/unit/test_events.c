@@ -112,7 +112,7 @@ static void teardown(struct bench *b)
 
 static bool tell(struct bench *b, const char *node, const char *reason, const char *note)
 {
-    const struct weft_event_object object = {"v1", "Node", "", node, "uid"};
+    const struct weft_event_object object = {"v1", "Node", "", node, "uid", NULL};
     return weft_events_add(b->events, &object, true, reason, "Report", note);
 }
 
@@ -242,6 +242,32 @@ static void test_failures(void)
     teardown(&b);
 }
 
+/* Several findings about one object do not push each other out; those that a round does not report
+ * any more are over. */
+static void test_parts(void)
+{
+    static const char *const parts[] = {"mlx5_0", "mlx5_1"};
+    struct bench b;
+    setup(&b);
+    for (int round = 0; round < 4; round++) {
+        for (size_t i = 0; i < WEFT_ARRAY_LEN(parts); i++) {
+            const struct weft_event_object object = {"v1", "Node", "", "n0", "uid", parts[i]};
+            const bool told =
+                weft_events_add(b.events, &object, true, "RailSwap", "Report", parts[i]);
+            CHECK_INT(told, round == 0 || (round == 3 && i == 1));
+            if (round == 2) {
+                break; /* mlx5_1 was put right for a while */
+            }
+        }
+        weft_events_sweep(b.events);
+    }
+    CHECK(say(&b, "n0", "RailSwap")); /* without a part no sweep ends it */
+    weft_events_sweep(b.events);
+    weft_events_sweep(b.events);
+    CHECK(!say(&b, "n0", "RailSwap"));
+    teardown(&b);
+}
+
 static void test_pace(void)
 {
     struct bench b;
@@ -306,5 +332,5 @@ static void test_without_memory(void)
 WEFT_SUITE(events, {"same is counted", test_same_is_counted},
            {"again after its end", test_again_after_its_end}, {"other words", test_other_words},
            {"there and gone", test_there_and_gone}, {"failures", test_failures},
-           {"pace", test_pace}, {"bounded", test_bounded}, {"held", test_held},
-           {"without memory", test_without_memory})
+           {"parts", test_parts}, {"pace", test_pace}, {"bounded", test_bounded},
+           {"held", test_held}, {"without memory", test_without_memory})

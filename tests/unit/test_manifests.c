@@ -234,7 +234,7 @@ static void test_rights(void)
             check_rule(weft_json_at(rules, k), labels);
         }
     }
-    CHECK_INT(roles, 3);
+    CHECK_INT(roles, 4);
 }
 
 /* A tier that a sample job names exists in the configuration that it is a sample for; a wrong name

@@ -130,9 +130,21 @@ func HyperNodeWrites(user string) func(Event) bool {
 	return func(e Event) bool { return e.Object.Resource == "hypernodes" && e.User.Username == user }
 }
 
-// Writes accepts all writes by a user but those that keep its lease.
+// Writes accepts all writes by a user but those that keep its lease and those that only tell people
+// something: events and the status, which are counted by tests of their own.
 func Writes(user string) func(Event) bool {
-	return func(e Event) bool { return e.Object.Resource != "leases" && e.User.Username == user }
+	return func(e Event) bool {
+		switch e.Object.Resource {
+		case "leases", "events", "configmaps":
+			return false
+		}
+		return e.User.Username == user
+	}
+}
+
+// WritesOf accepts a user's writes of one resource, the refused ones too.
+func WritesOf(user, resource string) func(Event) bool {
+	return func(e Event) bool { return e.Object.Resource == resource && e.User.Username == user }
 }
 
 func base64Of(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
