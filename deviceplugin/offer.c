@@ -18,6 +18,17 @@ enum {
     CHANNEL_TEXT_MAX = 12 /* a number and a comma */
 };
 
+const char *const weft_storage_mounts[WEFT_STORAGE_MOUNTS] = {"/run/udev", "/etc/cufile.json"};
+
+const char *weft_extra_class(enum weft_extra extra)
+{
+    static const char *const classes[] = {[WEFT_EXTRA_IMEX] = "imex-channel",
+                                          [WEFT_EXTRA_GDRCOPY] = "gdrcopy",
+                                          [WEFT_EXTRA_GDS] = "gds",
+                                          [WEFT_EXTRA_MOFED] = "mofed"};
+    return classes[extra];
+}
+
 void weft_extras_done(struct weft_extras *extras)
 {
     for (size_t i = 0; i < extras->node_count; i++) {
@@ -38,17 +49,22 @@ bool weft_offer_nvidia(const struct weft_machine *machine)
     return strcmp(machine->vendor, "nvidia") == 0 || machine->vendor[0] == '\0';
 }
 
-const char *weft_offer_cdi_vendor(const struct weft_machine *machine)
+const char *weft_offer_cdi_vendor_of(const char *vendor)
 {
     static const char *const vendors[][2] = {{"amd", "k8s.device-plugin.amd.com"},
                                              {"intel", "k8s.device-plugin.intel.com"},
                                              {"mthreads", "k8s.device-plugin.mthreads.com"}};
     for (size_t i = 0; i < WEFT_ARRAY_LEN(vendors); i++) {
-        if (strcmp(machine->vendor, vendors[i][0]) == 0) {
+        if (strcmp(vendor, vendors[i][0]) == 0) {
             return vendors[i][1];
         }
     }
     return "k8s.device-plugin.nvidia.com";
+}
+
+const char *weft_offer_cdi_vendor(const struct weft_machine *machine)
+{
+    return weft_offer_cdi_vendor_of(machine->vendor);
 }
 
 static bool is_word(char c)
@@ -269,18 +285,19 @@ static void put_common_cdi(struct making *m)
     const struct weft_extras *extras = m->extras;
     const char *vendor = weft_offer_cdi_vendor(m->machine);
     struct weft_offer *offer = m->offer;
-    offer->common_cdi =
-        take(m, extras->imex_channel_count + extras->cdi_class_count, sizeof(char *));
+    offer->common_cdi = take(m, extras->imex_channel_count + WEFT_EXTRA_COUNT, sizeof(char *));
     if (m->status < 0 || !weft_offer_cdi(m->strategies)) {
         return;
     }
-    for (size_t i = 0; i < extras->imex_channel_count; i++) {
+    for (size_t i = 0; extras->cdi[WEFT_EXTRA_IMEX] && i < extras->imex_channel_count; i++) {
         offer->common_cdi[offer->common_cdi_count++] =
             text(m, "%s/imex-channel=%" PRIu32, vendor, extras->imex_channels[i]);
     }
-    for (size_t i = 0; i < extras->cdi_class_count; i++) {
-        offer->common_cdi[offer->common_cdi_count++] =
-            text(m, "%s/%s=all", vendor, extras->cdi_classes[i]);
+    for (int i = WEFT_EXTRA_GDRCOPY; i < WEFT_EXTRA_COUNT; i++) {
+        if (extras->cdi[i]) {
+            offer->common_cdi[offer->common_cdi_count++] =
+                text(m, "%s/%s=all", vendor, weft_extra_class((enum weft_extra)i));
+        }
     }
 }
 

@@ -17,20 +17,34 @@
 
 enum {
     WEFT_EXTRAS_NODES_MAX = 128, /* device nodes of the features: a rail has two of InfiniBand */
-    WEFT_OFFER_PAIRS_MAX = 8
+    WEFT_OFFER_PAIRS_MAX = 8,
+    WEFT_STORAGE_MOUNTS = 2
+};
+
+/* What GPUDirect Storage reads beside its nodes: udev's database, its configuration. */
+extern const char *const weft_storage_mounts[WEFT_STORAGE_MOUNTS];
+
+enum weft_extra {
+    WEFT_EXTRA_IMEX,
+    WEFT_EXTRA_GDRCOPY,
+    WEFT_EXTRA_GDS,
+    WEFT_EXTRA_MOFED,
+    WEFT_EXTRA_COUNT
 };
 
 /* What there is on this host beside the machine, for the features that the settings name. */
 struct weft_extras {
     char *nodes[WEFT_EXTRAS_NODES_MAX]; /* device nodes that are there; container paths, owned */
+    enum weft_extra node_of[WEFT_EXTRAS_NODES_MAX]; /* which feature needs it */
     size_t node_count;
     uint32_t imex_channels[WEFT_RESPOND_IMEX_MAX]; /* those of the settings that are there */
     size_t imex_channel_count;
-    /* classes beside "gpu" of which a CDI file was written: "gdrcopy"; static storage */
-    const char *cdi_classes[4];
-    size_t cdi_class_count;
+    bool storage_mounts[WEFT_STORAGE_MOUNTS]; /* those of weft_storage_mounts that are there */
+    bool cdi[WEFT_EXTRA_COUNT];               /* a CDI file of that feature was written */
 };
 
+/* Of CDI's kinds: "imex-channel", "gdrcopy", "gds", "mofed". Static storage. */
+const char *weft_extra_class(enum weft_extra extra);
 void weft_extras_done(struct weft_extras *extras);
 WEFT_DEFINE_AUTO_VALUE(struct weft_extras, weft_extras_done)
 
@@ -79,6 +93,7 @@ void weft_offer_name(const struct weft_machine *machine, const struct weft_devic
                      enum weft_respond_id id_strategy, char *name);
 /* "k8s.device-plugin.nvidia.com", the vendor part of CDI names. Static storage. */
 const char *weft_offer_cdi_vendor(const struct weft_machine *machine);
+const char *weft_offer_cdi_vendor_of(const char *vendor);
 /* May this text be the name of a CDI device? */
 bool weft_offer_cdi_name_valid(const char *name);
 bool weft_offer_cdi(unsigned strategies);

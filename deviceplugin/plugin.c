@@ -9,6 +9,7 @@
 #include "deviceplugin/endpoints.h"
 #include "deviceplugin/observe.h"
 #include "deviceplugin/options.h"
+#include "deviceplugin/prepare.h"
 #include "deviceplugin/reload.h"
 #include "deviceplugin/source.h"
 #include "deviceplugin/stats.h"
@@ -26,6 +27,10 @@ struct plugin {
     struct weft_loop *loop;
     struct weft_rpc *rpc;
     struct weft_source *source;
+    struct weft_prepare *prepare;
+    bool started; /* the first machine, if there was one at the start, is in use */
+    int used;     /* whether the machine that came last is in use, else why not */
+    struct weft_error used_err;
     struct weft_reload *reload;
     struct weft_endpoints *endpoints;
     struct weft_observe *observe; /* NULL: not asked for */
@@ -55,18 +60,28 @@ static void on_hangup(void *data)
     weft_source_rescan(plugin->source);
 }
 
+static void on_machine_ready(void *data, struct weft_machine *machine)
+{
+    struct plugin *plugin = data;
+    WEFT_CHECK(plugin, PLUGIN_MAGIC);
+    plugin->used_err = (struct weft_error){0};
+    plugin->used = weft_endpoints_use(plugin->endpoints, machine, &plugin->used_err);
+    if (plugin->used == 0) {
+        plugin->stats.machine_changes++;
+    } else {
+        plugin->stats.machine_refused++;
+    }
+    if (plugin->used < 0 && plugin->started) {
+        weft_log(WEFT_LOG_ERROR, "machine-not-used", WEFT_KV_S("reason", plugin->used_err.message),
+                 WEFT_KV_S("effect", "the last good one stays"));
+    }
+}
+
 static void on_machine_changed(void *data, struct weft_machine *machine)
 {
     struct plugin *plugin = data;
     WEFT_CHECK(plugin, PLUGIN_MAGIC);
-    struct weft_error err = {0};
-    if (weft_endpoints_use(plugin->endpoints, machine, &err) == 0) {
-        plugin->stats.machine_changes++;
-    } else {
-        plugin->stats.machine_refused++;
-        weft_log(WEFT_LOG_ERROR, "machine-not-used", WEFT_KV_S("reason", err.message),
-                 WEFT_KV_S("effect", "the last good one stays"));
-    }
+    weft_prepare_use(plugin->prepare, machine);
 }
 
 /* What others keep of the options is told here; the rest they read where it is. */
@@ -77,7 +92,12 @@ static int on_options_changed(void *data, struct weft_error *err)
     const struct weft_options *options = plugin->options;
     weft_log_setup(options->log_level, options->log_format, STDERR_FILENO);
     weft_source_configure(plugin->source, &options->health);
-    return weft_endpoints_configure(plugin->endpoints, options->policy, always(options), err);
+    const int rc =
+        weft_endpoints_configure(plugin->endpoints, options->policy, always(options), err);
+    if (rc == 0) {
+        weft_prepare_again(plugin->prepare);
+    }
+    return rc;
 }
 
 static int watch_signals(struct plugin *plugin, struct weft_error *err)
@@ -119,9 +139,33 @@ static int start_endpoints(struct plugin *plugin, struct weft_error *err)
         .policy = options->policy,
         .always = always(options),
         .respond = &options->respond,
+        .extras = weft_prepare_extras(plugin->prepare),
         .stats = &plugin->stats,
     };
     return weft_endpoints_new(&endpoints, &plugin->endpoints, err);
+}
+
+static int start_prepare(struct plugin *plugin, struct weft_error *err)
+{
+    return weft_prepare_new(&(struct weft_prepare_options){.loop = plugin->loop,
+                                                           .options = plugin->options,
+                                                           .ready = on_machine_ready,
+                                                           .data = plugin},
+                            &plugin->prepare, err);
+}
+
+/* At the start a machine that cannot be used is an error. */
+static int use_first(struct plugin *plugin, struct weft_machine *machine, struct weft_error *err)
+{
+    if (machine == NULL) {
+        return 0;
+    }
+    plugin->used = weft_err_nomem(&plugin->used_err);
+    weft_prepare_use(plugin->prepare, machine);
+    if (plugin->used < 0 && err != NULL) {
+        *err = plugin->used_err;
+    }
+    return plugin->used;
 }
 
 static int start_reload(struct plugin *plugin, struct weft_error *err)
@@ -148,12 +192,14 @@ static int start(struct plugin *plugin, struct weft_error *err)
                                    &plugin->source, &machine, err)
                  : rc;
     rc = rc == 0 ? weft_rpc_new(plugin->loop, &plugin->rpc, err) : rc;
+    rc = rc == 0 ? start_prepare(plugin, err) : rc;
     rc = rc == 0 ? start_endpoints(plugin, err) : rc;
     if (rc < 0) {
         weft_machine_free(machine);
         return rc;
     }
-    rc = machine != NULL ? weft_endpoints_use(plugin->endpoints, machine, err) : 0;
+    rc = use_first(plugin, machine, err);
+    plugin->started = rc == 0;
     rc = rc == 0 ? start_reload(plugin, err) : rc;
     return rc == 0 ? start_pages(plugin, err) : rc;
 }
@@ -167,6 +213,7 @@ static bool stop(struct plugin *plugin)
     weft_rpc_free(plugin->rpc);                        /* our streams have ended */
     weft_endpoints_free(plugin->endpoints);            /* now another instance may register */
     const bool left = weft_source_end(plugin->source); /* may wait for a driver */
+    weft_prepare_free(plugin->prepare);
     weft_signal_free(plugin->term);
     weft_signal_free(plugin->interrupt);
     weft_signal_free(plugin->hangup);

@@ -121,6 +121,7 @@ static int start_vendor(struct weft_source *source, const struct weft_source_opt
                                                .driver_root = o->container_driver_root != NULL
                                                                   ? o->container_driver_root
                                                                   : o->respond.driver_root,
+                                               .dev_root = weft_respond_dev_root(&o->respond),
                                                .only = o->vendor,
                                                .health = &o->health,
                                                .limit_ns = o->driver_timeout_ns,

@@ -46,7 +46,7 @@ struct weft_vendor_shared {
     /* constant while the thread runs */
     const struct weft_backend *const *backends;
     struct weft_backend_options options;
-    char *strings[3]; /* that options point to, owned */
+    char *strings[4]; /* that options point to, owned */
     struct weft_backend_watch watch;
     int64_t rescan_ns;
 };

@@ -71,7 +71,7 @@ static bool is_fault(void *data, uint64_t code)
 /* The thread may outlive whoever owns the options' strings. */
 static int copy_strings(const struct weft_vendor_options *o, struct weft_vendor_shared *s)
 {
-    const char *const from[] = {o->host_root, o->driver_root, o->only};
+    const char *const from[] = {o->host_root, o->driver_root, o->only, o->dev_root};
     for (size_t i = 0; i < WEFT_ARRAY_LEN(from); i++) {
         s->strings[i] = from[i] != NULL ? weft_strdup(from[i]) : NULL;
         if (from[i] != NULL && s->strings[i] == NULL) {
@@ -81,6 +81,7 @@ static int copy_strings(const struct weft_vendor_options *o, struct weft_vendor_
     s->options = (struct weft_backend_options){.host_root = s->strings[0],
                                                .driver_root = s->strings[1],
                                                .vendor = s->strings[2],
+                                               .dev_root = s->strings[3],
                                                .is_fault = is_fault,
                                                .is_fault_data = s,
                                                .watch = &s->watch};

@@ -23,10 +23,10 @@ struct weft_vendor;
 
 struct weft_vendor_options {
     struct weft_loop *loop;
-    const struct weft_backend *const *backends; /* weft_backends; static storage */
-    const char *host_root, *driver_root, *only; /* NULL: none; copied */
-    const struct weft_health_settings *health;  /* copied */
-    int64_t limit_ns;                           /* a single vendor call may take that long */
+    const struct weft_backend *const *backends;            /* weft_backends; static storage */
+    const char *host_root, *driver_root, *only, *dev_root; /* NULL: none; copied */
+    const struct weft_health_settings *health;             /* copied */
+    int64_t limit_ns;  /* a single vendor call may take that long */
     int64_t rescan_ns; /* how often to look again: for a driver, for what is unhealthy, and how long
                           one wait for events is */
     /* Loop thread: a machine that differs from the one before; the callee owns it. The first one

@@ -142,7 +142,8 @@ uint64_t weft_nvml_field(struct weft_nvml *nvml, struct weft_nvml_handle *device
 /* ---- mig ---- */
 
 void weft_nvml_ask_mig(struct weft_nvml *nvml, struct weft_nvml_gpu *gpu);
-/* Is the node in the /dev of the driver (options->dev_root), as it is seen here? */
+/* Is the node in the /dev of the driver (options->dev_root), or, where that is not seen here, in
+ * our own, into which a container's runtime puts it? */
 bool weft_nvml_has_node(const struct weft_nvml *nvml, const char *path);
 /* The nodes below /dev/nvidia-caps that one instance needs. 0 or -ENOMEM; one that is not found is
  * a warning, and the instance unhealthy. */

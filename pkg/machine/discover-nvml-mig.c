@@ -130,9 +130,11 @@ static int read_minor(const struct weft_nvml *nvml, const char *path, uint64_t *
 
 bool weft_nvml_has_node(const struct weft_nvml *nvml, const char *path)
 {
-    const char *root = nvml->options.dev_root;
+    const char *root = nvml->options.dev_root != NULL ? nvml->options.dev_root : "";
     char below[WEFT_HOST_PATH_MAX];
-    (void)snprintf(below, sizeof(below), "%s%s", root != NULL ? root : "", path);
+    (void)snprintf(below, sizeof(below), "%s/dev/nvidiactl", root);
+    const bool seen = weft_host_exists(nvml->host, below);
+    (void)snprintf(below, sizeof(below), "%s%s", seen ? root : "", path);
     return weft_host_exists(nvml->host, below);
 }
 

@@ -220,11 +220,11 @@ static void roots(void)
 /* All that a container of a multi-node job may get at once. */
 static void features(void)
 {
-    struct weft_extras extras = {.node_count = 2,
-                                 .imex_channels = {0, 7},
-                                 .imex_channel_count = 2,
-                                 .cdi_classes = {"gdrcopy", "mofed"},
-                                 .cdi_class_count = 2};
+    struct weft_extras extras = {
+        .node_count = 2,
+        .imex_channels = {0, 7},
+        .imex_channel_count = 2,
+        .cdi = {[WEFT_EXTRA_IMEX] = true, [WEFT_EXTRA_GDRCOPY] = true, [WEFT_EXTRA_MOFED] = true}};
     extras.nodes[0] = weft_strdup("/dev/nvidia-caps-imex-channels/channel0");
     extras.nodes[1] = weft_strdup("/dev/gdrdrv");
     struct weft_respond_settings settings = {.strategies = WEFT_RESPOND_ENVVAR,
