@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "deviceplugin/cdi.h"
 #include "deviceplugin/options.h"
 #include "deviceplugin/plugin.h"
 #include "deviceplugin/reload.h"
@@ -21,6 +22,7 @@ static const char usage[] =
     "\n";
 static const char usage_end[] =
     "  --validate                  check flags and file, print what they come to as a file, end\n"
+    "  --uninstall                 remove the CDI files, which outlive the plugin, and end\n"
     "  --version, --help\n"
     "\n"
     "Most flags can be given as WEFT_<NAME> in the environment (WEFT_PLUGIN_DIR), and NVIDIA's\n"
@@ -56,6 +58,21 @@ static int print_options(const struct weft_options *options)
         return EXIT_FAILED;
     }
     (void)fputs(weft_buf_text(&text), stdout);
+    return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
+}
+
+/* A node that weft leaves: containers of before that are started again would need the files, so no
+ * stop removes them. */
+static int uninstall(const struct weft_options *options)
+{
+    struct weft_error err = {0};
+    const char *folder = options->respond.cdi_folder;
+    const int removed = weft_cdi_remove(folder != NULL ? folder : WEFT_RESPOND_CDI_FOLDER, &err);
+    if (removed < 0) {
+        (void)fprintf(stderr, "weft-device-plugin: %s\n", err.message);
+        return EXIT_FAILED;
+    }
+    (void)printf("removed %d CDI file%s\n", removed, removed == 1 ? "" : "s");
     return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
 }
 
@@ -97,7 +114,8 @@ int main(int argc, char **argv)
         return EXIT_OK;
     }
     const struct weft_command command = {.argc = argc, .argv = argv, .env = getenv};
-    return options.help       ? print_help()
-           : options.validate ? print_options(&options)
-                              : run(&command, &options);
+    return options.help        ? print_help()
+           : options.validate  ? print_options(&options)
+           : options.uninstall ? uninstall(&options)
+                               : run(&command, &options);
 }

@@ -99,6 +99,7 @@ static int read_flags(int argc, char *const *argv, struct given *flags,
         bool *asked = strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0 ? &options->help
                       : strcmp(arg, "--version") == 0                      ? &options->version
                       : strcmp(arg, "--validate") == 0                     ? &options->validate
+                      : strcmp(arg, "--uninstall") == 0                    ? &options->uninstall
                                                                            : NULL;
         if (asked != NULL) {
             *asked = true;

@@ -63,6 +63,7 @@ struct weft_options {
     char *notes[WEFT_OPTION_NOTES_MAX]; /* one sentence each: what was said and is not done */
     size_t note_count;
     bool help, version, validate; /* asked for; after the first two nothing else is checked */
+    bool uninstall;               /* asked for: remove what outlives the program, and end */
 };
 
 /* argv as main got it. env looks a variable up (getenv). The caller owns *ret_options' content

@@ -437,6 +437,22 @@ static int run_plugin(const char *a, const char *a_value, const char *b, const c
     return proc_end(&p, 0, 3000);
 }
 
+static void uninstall_removes_cdi_files(void)
+{
+    char said[8192], folder[300], file[400];
+    (void)snprintf(folder, sizeof(folder), "%s/cdi-files", weft_test_dir());
+    (void)snprintf(file, sizeof(file), "%s/k8s.device-plugin.nvidia.com-gpu.json", folder);
+    CHECK_INT(mkdir(folder, 0700), 0);
+    CHECK_INT(weft_file_replace(file, "{}", 2, 0600, NULL), 0);
+    CHECK_INT(run_plugin("--uninstall", "--cdi-dir", folder, NULL, said, sizeof(said)), 0);
+    CHECK_STR(said, "removed 1 CDI file\n");
+    CHECK(access(file, F_OK) < 0);
+    CHECK_INT(run_plugin("--cdi-dir", file, "--uninstall", NULL, said, sizeof(said)), 0);
+    CHECK_STR(said, "removed 0 CDI files\n");
+    CHECK_INT(run_plugin("--uninstall", "--cdi-dir", "/etc/hostname", NULL, said, sizeof(said)), 1);
+    CHECK_CONTAINS(said, "/etc/hostname/k8s.device-plugin.nvidia.com-gpu.json: Not a directory");
+}
+
 static void wrong_use_is_explained(void)
 {
     char said[8192], file[300];
@@ -495,4 +511,5 @@ WEFT_SUITE(plugin_run, {"pods get bridged pairs", pods_get_bridged_pairs},
             no_gpu_is_no_failure_and_a_changed_machine_is_told},
            {"an unhealthy device is told and not handed out",
             an_unhealthy_device_is_told_and_not_handed_out},
-           {"wrong use is explained", wrong_use_is_explained})
+           {"wrong use is explained", wrong_use_is_explained},
+           {"uninstall removes CDI files", uninstall_removes_cdi_files})
