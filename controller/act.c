@@ -111,7 +111,8 @@ static void on_label_error(void *data, const char *node, const struct weft_error
     struct weft_controller *c = data;
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
     weft_log(WEFT_LOG_WARN, "node not labelled", WEFT_KV_S("node", node),
-             WEFT_KV_S("error", err->message), WEFT_KV_S("next", retry ? "retry" : "give up"));
+             WEFT_KV_S("error", err->message), WEFT_KV_S("audit_id", err->request_id),
+             WEFT_KV_S("next", retry ? "retry" : "give up"));
 }
 
 static void on_labels_done(void *data, size_t written, size_t failed, bool stopped)
@@ -241,7 +242,8 @@ static void log_outcome(const struct weft_controller *c, const struct weft_apply
              WEFT_KV_S("outcome", weft_apply_outcome_name(result->outcome)),
              WEFT_KV_I("writes", result->confirmed), WEFT_KV_I("planned", c->applied->step_count),
              WEFT_KV_S("at", result->outcome == WEFT_APPLY_DONE ? "" : result->name),
-             WEFT_KV_S("error", result->error.message));
+             WEFT_KV_S("error", result->error.message),
+             WEFT_KV_S("audit_id", result->error.request_id));
 }
 
 static void after_failure(struct weft_controller *c, const struct weft_apply_result *result)

@@ -138,7 +138,7 @@ static void on_error(void *data, const struct weft_error *error)
     struct weft_controller *c = data;
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
     weft_log(WEFT_LOG_WARN, "lease", WEFT_KV_S("name", c->options->lease),
-             WEFT_KV_S("error", error->message));
+             WEFT_KV_S("error", error->message), WEFT_KV_S("audit_id", error->request_id));
     if (error->domain == WEFT_ERR_HTTP && error->domain_code == 404 &&
         getenv("KUBERNETES_SERVICE_HOST") == NULL) {
         create_namespace(c);

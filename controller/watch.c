@@ -27,7 +27,8 @@ static void failed(struct weft_controller *c, const char *what, const struct wef
         return;
     }
     weft_log(WEFT_LOG_WARN, "watch failed", WEFT_KV_S("resource", what),
-             WEFT_KV_S("error", error->message), WEFT_KV_I("retry_ms", retry_ns / 1000000));
+             WEFT_KV_S("error", error->message), WEFT_KV_S("audit_id", error->request_id),
+             WEFT_KV_I("retry_ms", retry_ns / 1000000));
     weft_controller_met_error(c, error);
 }
 

@@ -28,6 +28,9 @@ struct weft_error {
     enum weft_error_domain domain;
     int domain_code; /* HTTP status, CURLcode, gRPC status…; 0 if the domain has none */
     bool retryable;  /* the same call may succeed later without anybody changing anything */
+    /* of a request to the API server, as its audit log has it (auditID); "" for all else. Not part
+     * of the message, so that the same failure has the same one. */
+    char request_id[40];
     char message[WEFT_ERROR_MESSAGE_MAX];
 };
 

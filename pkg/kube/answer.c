@@ -25,6 +25,24 @@ static const char *file_to_blame(const struct weft_kube_config *config, CURLcode
     return file;
 }
 
+/* Are there other files now than those the request was made with? */
+static bool has_new_files(const struct weft_kube_call *call, int64_t now)
+{
+    const int changed = weft_kube_config_refresh(call->client->config, now, true);
+    call->client->stats.token_reloads += (changed & 1) != 0;
+    call->client->stats.certificate_reloads += (changed & 2) != 0;
+    return changed != 0;
+}
+
+/* A 401 may mean that the token has been rotated or has run out, or the certificate: with another
+ * one in its file, or on its way from the helper program, a new try pays. */
+static bool has_new_identity(const struct weft_kube_call *call)
+{
+    const int64_t now = weft_clock_monotonic(weft_clock_system());
+    return has_new_files(call, now) ||
+           weft_kube_exec_refresh(call->client->config, call->client->loop, now, true);
+}
+
 static void report_curl(const struct weft_kube_call *call, CURLcode code, struct weft_error *err)
 {
     const char *text = call->curl_text[0] != '\0' ? call->curl_text : curl_easy_strerror(code);
@@ -36,7 +54,8 @@ static void report_curl(const struct weft_kube_call *call, CURLcode code, struct
                        file != NULL ? " (" : "", field, file != NULL ? " " : "",
                        file != NULL ? file : "", file != NULL ? ")" : "");
     err->domain_code = (int)code;
-    err->retryable = retryable;
+    err->retryable = retryable || (rc == -EPROTO &&
+                                   has_new_files(call, weft_clock_monotonic(weft_clock_system())));
 }
 
 /* ---- an HTTP status that is no 2xx ---- */
@@ -70,16 +89,6 @@ static int status_errno(int status, const char *reason)
 bool weft_kube_status_retryable(int status)
 {
     return status == 408 || status == 429 || status >= 500;
-}
-
-/* A 401 may mean that the token has been rotated or has run out: with another one in its file, or
- * on its way from the helper program, a new try pays. */
-static bool has_new_token(struct weft_kube_call *call)
-{
-    const int64_t now = weft_clock_monotonic(weft_clock_system());
-    const int rc = weft_kube_config_refresh_token(call->client->config, now, true, NULL);
-    call->client->stats.token_reloads += rc == 1;
-    return rc == 1 || weft_kube_exec_refresh(call->client->config, call->client->loop, now, true);
 }
 
 /* The first line of a body that is no Status: a proxy's page, usually. */
@@ -121,7 +130,7 @@ static void report_status(struct weft_kube_call *call, struct weft_kube_result *
         result->error.retryable = weft_kube_status_retryable(call->status);
     }
     result->reason = status.reason;
-    if (call->status == 401 && has_new_token(call)) {
+    if (call->status == 401 && has_new_identity(call)) {
         result->error.retryable = true;
     }
     curl_off_t seconds = 0;
@@ -193,6 +202,9 @@ void weft_kube_call_report(struct weft_web_call *web, CURLcode code)
         result.outcome_unknown = was_sent(call);
     }
     result.status = call->status;
+    if (result.error.code != 0) {
+        memcpy(result.error.request_id, call->id, sizeof(call->id));
+    }
     if (call->on_done != NULL) {
         call->on_done(call->data, &result);
     }

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 
 #include "pkg/base/clock.h"
@@ -142,18 +144,14 @@ static int on_new_socket(void *data, curl_socket_t fd, curlsocktype purpose)
     return CURL_SOCKOPT_OK;
 }
 
-/* The configuration outlives the call, so libcurl need not copy (it does not write) - but what a
- * helper program gave may be replaced meanwhile. */
-static struct curl_blob blob_of(const struct weft_kube_config *config, const char *bytes,
-                                size_t len)
+/* libcurl copies: what came from a file or a helper program may be replaced during the call. */
+static struct curl_blob blob_of(const char *bytes, size_t len)
 {
     union {
         const char *in;
         void *out;
     } cast = {.in = bytes};
-    return (struct curl_blob){.data = cast.out,
-                              .len = len,
-                              .flags = config->exec != NULL ? CURL_BLOB_COPY : CURL_BLOB_NOCOPY};
+    return (struct curl_blob){.data = cast.out, .len = len, .flags = CURL_BLOB_COPY};
 }
 
 static void set_tls(CURL *easy, const struct weft_kube_config *config)
@@ -162,7 +160,7 @@ static void set_tls(CURL *easy, const struct weft_kube_config *config)
     (void)curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, config->insecure ? 0L : 2L);
     (void)curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     if (config->ca.bytes != NULL) {
-        const struct curl_blob ca = blob_of(config, config->ca.bytes, config->ca.len);
+        const struct curl_blob ca = blob_of(config->ca.bytes, config->ca.len);
         (void)curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &ca);
         /* else the machine's own authorities would count too */
         (void)curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
@@ -170,8 +168,8 @@ static void set_tls(CURL *easy, const struct weft_kube_config *config)
     if (config->cert.bytes != NULL) {
         size_t len = 0;
         const char *bytes = weft_secret_reveal(&config->key, &len);
-        const struct curl_blob cert = blob_of(config, config->cert.bytes, config->cert.len);
-        const struct curl_blob key = blob_of(config, bytes, len);
+        const struct curl_blob cert = blob_of(config->cert.bytes, config->cert.len);
+        const struct curl_blob key = blob_of(bytes, len);
         (void)curl_easy_setopt(easy, CURLOPT_SSLCERT_BLOB, &cert);
         (void)curl_easy_setopt(easy, CURLOPT_SSLKEY_BLOB, &key);
     }
@@ -224,9 +222,9 @@ static int set_identity(struct weft_kube_call *call)
 {
     struct weft_kube_config *config = call->client->config;
     const int64_t now = weft_clock_monotonic(weft_clock_system());
-    /* a file that cannot be read now leaves the old token in use; the server judges it */
-    const int rc = weft_kube_config_refresh_token(config, now, false, NULL);
-    call->client->stats.token_reloads += rc == 1;
+    const int changed = weft_kube_config_refresh(config, now, false);
+    call->client->stats.token_reloads += (changed & 1) != 0;
+    call->client->stats.certificate_reloads += (changed & 2) != 0;
     (void)weft_kube_exec_refresh(config, call->client->loop, now, false);
     const char *token = weft_secret_reveal(&config->token, NULL);
     if (token == NULL) {
@@ -246,10 +244,28 @@ static int set_identity(struct weft_kube_call *call)
     return added;
 }
 
+/* A random UUID (RFC 4122, version 4). The API server takes it for its audit log's auditID, so that
+ * a request can be found there even if its answer was lost. */
+static void make_request_id(char text[static 40])
+{
+    uint8_t b[16] = {0};
+    /* without entropy the ids are poor, which costs no more than that */
+    (void)!getrandom(b, sizeof(b), GRND_NONBLOCK);
+    b[6] = (uint8_t)((b[6] & 0x0fU) | 0x40U);
+    b[8] = (uint8_t)((b[8] & 0x3fU) | 0x80U);
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof(b); i++) {
+        const char *dash = i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
+        at += (size_t)snprintf(text + at, 40 - at, "%s%02x", dash, b[i]);
+    }
+}
+
 static int set_headers(struct weft_kube_call *call, const struct weft_kube_request *request)
 {
     int rc =
         add_header(call, "Accept", request->accept != NULL ? request->accept : "application/json");
+    make_request_id(call->id);
+    rc = rc < 0 ? rc : add_header(call, "Audit-ID", call->id);
     rc = rc < 0 ? rc : set_identity(call);
     /* no "Expect: 100-continue": it costs a round trip, and servers that ignore it a second */
     rc = rc < 0 ? rc : add_header(call, "Expect", "");

@@ -38,6 +38,7 @@ struct weft_kube_call {
 
     /* the request */
     char *what; /* "PUT /api/v1/…", for messages */
+    char id[40];
     char *url;
     char *body;
     size_t body_len;

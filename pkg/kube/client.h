@@ -46,13 +46,14 @@ struct weft_loop *weft_kube_client_loop(const struct weft_kube_client *client);
 
 /* Counters since the start, for metrics and tests. */
 struct weft_kube_stats {
-    uint64_t requests;      /* sent, all methods */
-    uint64_t writes;        /* of these POST, PUT, PATCH, DELETE */
-    uint64_t failed;        /* without an HTTP answer */
-    uint64_t bytes_in;      /* of bodies, decoded */
-    uint64_t http2;         /* answers that came over HTTP/2 */
-    uint64_t connections;   /* opened */
-    uint64_t token_reloads; /* token files that had changed */
+    uint64_t requests;            /* sent, all methods */
+    uint64_t writes;              /* of these POST, PUT, PATCH, DELETE */
+    uint64_t failed;              /* without an HTTP answer */
+    uint64_t bytes_in;            /* of bodies, decoded */
+    uint64_t http2;               /* answers that came over HTTP/2 */
+    uint64_t connections;         /* opened */
+    uint64_t token_reloads;       /* token files that had changed */
+    uint64_t certificate_reloads; /* the CA's or our own, likewise */
 };
 void weft_kube_client_stats(const struct weft_kube_client *client, struct weft_kube_stats *ret);
 
@@ -84,8 +85,9 @@ struct weft_kube_result {
 /* error.code by HTTP status (domain HTTP, domain_code = status): 400 and 422 -EINVAL, 401 and 403
  * -EACCES, 404 -ENOENT, 409 -EEXIST (reason AlreadyExists) or -ESTALE (reason Conflict), 410
  * -ESTALE, 413 -EFBIG, 429 -EAGAIN, 504 -ETIMEDOUT, other -EIO. 408, 429 and 5xx are retryable, and
- * 401 while a token file may rotate. Without an answer: domain CURL, domain_code = CURLcode, code
- * -ETIMEDOUT, -ECONNREFUSED, -EPROTO (TLS), -EFBIG (over the body cap), else -EIO. */
+ * 401 while a token or certificate file may rotate. Without an answer: domain CURL, domain_code =
+ * CURLcode, code -ETIMEDOUT, -ECONNREFUSED, -EPROTO (TLS; retryable if a certificate's file has
+ * changed), -EFBIG (over the body cap), else -EIO. error.request_id is the request's auditID. */
 typedef void (*weft_kube_result_fn)(void *data, const struct weft_kube_result *result);
 
 struct weft_kube_op {

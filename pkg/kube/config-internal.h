@@ -39,9 +39,10 @@ struct weft_kube_config {
     char *username;
     struct weft_kube_exec *exec; /* a helper that gives the credential, or NULL */
     int64_t token_read_at;       /* monotonic; 0 = never */
+    int64_t files_read_at;       /* monotonic; the certificates */
 };
 
-/* How old a token that was read from a file may get before the file is read again. */
+/* How old what was read from a file may get before the file is read again. */
 #define WEFT_KUBE_TOKEN_AGE_NS (60 * INT64_C(1000000000))
 
 /* Reads the token file again if it was last read over WEFT_KUBE_TOKEN_AGE_NS before now, or if
@@ -49,6 +50,11 @@ struct weft_kube_config {
  * file cannot be read; then the old token stays. */
 int weft_kube_config_refresh_token(struct weft_kube_config *config, int64_t now, bool force,
                                    struct weft_error *err) __attribute__((warn_unused_result));
+
+/* Reads the token, the CA bundle, the client certificate and its key again, each from its file, if
+ * that is due or force. Bits: 1 the token is another one now, 2 a certificate or key. */
+int weft_kube_config_refresh(struct weft_kube_config *config, int64_t now, bool force)
+    __attribute__((warn_unused_result));
 
 /* Makes token the one in use: 1 if it is another one, 0 if not, -EINVAL if it is none, -ENOMEM. */
 int weft_kube_config_set_token(struct weft_kube_config *config, struct weft_str token,

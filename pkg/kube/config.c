@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding the configuration, reading the files it names, and the token's rotation. */
+/* Finding the configuration. The files it names are config-files.c's. */
 #include "pkg/kube/config.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pkg/base/clock.h"
 #include "pkg/base/file.h"
 #include "pkg/base/str.h"
 #include "pkg/kube/config-internal.h"
@@ -24,7 +23,8 @@ void weft_kube_config_free(struct weft_kube_config *config)
     weft_free(config->port);
     weft_free(config->ns);
     weft_free(config->tls_server_name);
-    weft_free(config->proxy_url);
+    weft_secret_free_bytes(config->proxy_url, /* may hold a password */
+                           config->proxy_url != NULL ? strlen(config->proxy_url) : 0);
     weft_free(config->warning);
     weft_free(config->ca.file);
     weft_free(config->cert.file);
@@ -143,105 +143,6 @@ int weft_kube_config_set_server(struct weft_kube_config *config, const char *tex
                             "the server must be https://HOST[:PORT][/PATH]");
     }
     return store_server(config, url, host, port, err);
-}
-
-/* ---- files ---- */
-
-static int read_blob(struct weft_kube_blob *blob, struct weft_error *err)
-{
-    if (blob->file == NULL || blob->bytes != NULL) {
-        return 0;
-    }
-    return weft_file_read(blob->file, WEFT_KUBE_CONFIG_FILE_MAX, &blob->bytes, &blob->len, err);
-}
-
-static int read_key(struct weft_kube_config *config, struct weft_error *err)
-{
-    if (config->key_file == NULL || weft_secret_is_set(&config->key)) {
-        return 0;
-    }
-    char *bytes = NULL;
-    size_t len = 0;
-    int rc = weft_file_read(config->key_file, WEFT_KUBE_CONFIG_FILE_MAX, &bytes, &len, err);
-    if (rc < 0) {
-        return rc;
-    }
-    rc = weft_secret_set(&config->key, bytes, len);
-    weft_secret_free_bytes(bytes, len);
-    return rc < 0 ? weft_err_nomem(err) : 0;
-}
-
-/* A token goes into a header line. */
-static bool is_token(struct weft_str s)
-{
-    for (size_t i = 0; i < s.len; i++) {
-        if (s.data[i] <= ' ' || s.data[i] > '~') {
-            return false;
-        }
-    }
-    return s.len > 0;
-}
-
-int weft_kube_config_set_token(struct weft_kube_config *config, struct weft_str token,
-                               struct weft_error *err)
-{
-    if (!is_token(token)) {
-        return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "%s: no token in it",
-                            config->token_file != NULL ? config->token_file : config->path);
-    }
-    if (weft_secret_eq(&config->token, token.data, token.len)) {
-        return 0;
-    }
-    return weft_secret_set(&config->token, token.data, token.len) < 0 ? weft_err_nomem(err) : 1;
-}
-
-int weft_kube_config_refresh_token(struct weft_kube_config *config, int64_t now, bool force,
-                                   struct weft_error *err)
-{
-    if (config->token_file == NULL || (!force && config->token_read_at != 0 &&
-                                       now - config->token_read_at < WEFT_KUBE_TOKEN_AGE_NS)) {
-        return 0;
-    }
-    config->token_read_at = now;
-    char *bytes = NULL;
-    size_t len = 0;
-    int rc = weft_file_read(config->token_file, WEFT_KUBE_CONFIG_FILE_MAX, &bytes, &len, err);
-    if (rc < 0) {
-        return rc;
-    }
-    rc = weft_kube_config_set_token(config, weft_str_trim((struct weft_str){bytes, len}), err);
-    weft_secret_free_bytes(bytes, len);
-    return rc;
-}
-
-/* The token file goes before a token of the kubeconfig, which serves if it cannot be read. */
-static int resolve_token(struct weft_kube_config *config, struct weft_error *err)
-{
-    const bool has_token = weft_secret_is_set(&config->token);
-    if (config->token_file != NULL) {
-        const int64_t now = weft_clock_monotonic(weft_clock_system());
-        const int rc = weft_kube_config_refresh_token(config, now, true, has_token ? NULL : err);
-        return rc < 0 && !has_token ? rc : 0;
-    }
-    if (!has_token) {
-        return 0;
-    }
-    size_t len = 0;
-    const char *token = weft_secret_reveal(&config->token, &len);
-    const int rc = weft_kube_config_set_token(config, (struct weft_str){token, len}, err);
-    return rc < 0 ? rc : 0;
-}
-
-int weft_kube_config_resolve(struct weft_kube_config *config, struct weft_error *err)
-{
-    int rc = read_blob(&config->ca, err);
-    rc = rc < 0 ? rc : read_blob(&config->cert, err);
-    rc = rc < 0 ? rc : read_key(config, err);
-    rc = rc < 0 ? rc : resolve_token(config, err);
-    if (rc == 0 && config->exec != NULL) {
-        rc = weft_kube_exec_run(config, err);
-    }
-    return rc < 0 ? weft_err_wrap(err, rc, "%s", config->path) : 0;
 }
 
 /* ---- where it comes from ---- */

@@ -292,6 +292,7 @@ static void finish_watch(struct weft_kube_reflector *r)
 static void finish(struct weft_kube_reflector *r, const struct weft_kube_result *result)
 {
     struct weft_error error = r->event_error.code != 0 ? r->event_error : result->error;
+    memcpy(error.request_id, result->error.request_id, sizeof(error.request_id));
     if (error.code == 0 && weft_kube_reflector_end_answer(r, &error) == 0) {
         if (r->phase == WEFT_KUBE_STREAMING) {
             (void)weft_err_set(&error, -EIO, WEFT_ERR_HTTP, "%s: a streamed list ended early",

@@ -157,7 +157,11 @@ func TestKubeWrites(t *testing.T) {
 	expect("missing", k.call(t, "get", path), "404", "-2", "NotFound")
 	created := k.call(t, "create", nodes, node)
 	expect("create", created, "201", "0", "")
-	expect("create again", k.call(t, "create", nodes, node), "409", "-17", "AlreadyExists")
+	refused := k.call(t, "create", nodes, node)
+	expect("create again", refused, "409", "-17", "AlreadyExists")
+	if events := cp.Audit.Since(t, 0, func(e bed.Event) bool { return e.ID == refused["audit"] }); len(events) != 1 || events[0].Name() != "w-1" {
+		t.Errorf("the audit log has %v of request %q", events, refused["audit"])
+	}
 	expect("unknown field", k.call(t, "create", nodes, k.body(t, "odd.json", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"w-2"},"spec":{"nope":1}}`)), "400", "-22", "BadRequest")
 	applied := k.call(t, "apply", path, label)
 	expect("apply", applied, "200", "0", "")

@@ -19,6 +19,7 @@ type Audit struct{ path string }
 
 // Event is one write as the server saw it.
 type Event struct {
+	ID    string `json:"auditID"`
 	Verb  string `json:"verb"`
 	Stage string `json:"stage"`
 	URI   string `json:"requestURI"`
