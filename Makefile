@@ -149,6 +149,7 @@ $(BUILD)/bin/weft-controller: $(CTRL_SRC:%.c=$(BUILD)/obj/%.o) $(LIB)
 $(BUILD)/bin/weftctl: $(CTL_SRC:%.c=$(BUILD)/obj/%.o) $(LIB)
 	$(call link,$^,$(CTL_LIBS))
 $(BUILD)/fakes/fake_kubelet: $(call fake_parts,kubelet)
+$(BUILD)/fakes/starved_plugin: $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out %/main.c,$(PLUGIN_SRC)))
 # a vendor library of the tests' own, under the real one's name, so that it is loaded the same way
 $(BUILD)/fakes/libnvidia-ml.so.1: $(wildcard tests/fakes/nvml/*.[ch] pkg/machine/discover-nvml-*.h) $(FLAGS_STAMP)
 	@mkdir -p $(@D)

@@ -13,18 +13,29 @@
 
 static _Atomic uint64_t alloc_count;
 static _Atomic uint64_t alloc_fail_from;
+static _Atomic uint64_t alloc_fail_to; /* the last one */
 
 uint64_t weft_mem_fail_after(uint64_t count)
 {
+    atomic_store(&alloc_fail_to, UINT64_MAX);
     atomic_store(&alloc_fail_from, count);
     return atomic_exchange(&alloc_count, 0);
+}
+
+uint64_t weft_mem_fail_once(uint64_t count)
+{
+    const uint64_t so_far = atomic_exchange(&alloc_count, 0);
+    atomic_store(&alloc_fail_to, count);
+    atomic_store(&alloc_fail_from, count);
+    return so_far;
 }
 
 static bool allocation_fails(void)
 {
     const uint64_t now = atomic_fetch_add_explicit(&alloc_count, 1, memory_order_relaxed) + 1;
     const uint64_t from = atomic_load_explicit(&alloc_fail_from, memory_order_relaxed);
-    return from != 0 && now >= from;
+    return from != 0 && now >= from &&
+           now <= atomic_load_explicit(&alloc_fail_to, memory_order_relaxed);
 }
 
 void *weft_malloc(size_t size)

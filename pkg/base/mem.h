@@ -28,6 +28,8 @@ char *weft_asprintf(const char *format, ...)
  * set to 0, which also is the start value. Returns how many allocations were asked for since the
  * last call. */
 uint64_t weft_mem_fail_after(uint64_t count);
+/* The same, but only that one fails: what comes after must get along. Also in a signal handler. */
+uint64_t weft_mem_fail_once(uint64_t count);
 
 /* Makes room for at least need elements of size bytes in *array (capacity *cap, in elements), by
  * doubling, at most max elements. 0, -ENOMEM, or -EFBIG over max; then nothing has changed. */

@@ -23,7 +23,11 @@ using grpc_event_engine::experimental::MemoryAllocator;
 using grpc_event_engine::experimental::MemoryAllocatorFactory;
 
 /* gRPC's two kinds of work: a closure that it owns, or a function that it gives away. */
-struct Work {
+struct Work : weft_engine_task {
+    Work(EventEngine::Closure *c, absl::AnyInvocable<void()> f)
+        : weft_engine_task{}, closure(c), function(std::move(f))
+    {
+    }
     EventEngine::Closure *closure;
     absl::AnyInvocable<void()> function;
 };
@@ -37,19 +41,19 @@ class LoopEngine final : public EventEngine
     }
     void Run(Closure *closure) override
     {
-        (void)weft_engine_add(0, new Work{closure, nullptr});
+        (void)weft_engine_add(0, new Work(closure, nullptr));
     }
     void Run(absl::AnyInvocable<void()> function) override
     {
-        (void)weft_engine_add(0, new Work{nullptr, std::move(function)});
+        (void)weft_engine_add(0, new Work(nullptr, std::move(function)));
     }
     TaskHandle RunAfter(Duration when, Closure *closure) override
     {
-        return {{weft_engine_add(when.count(), new Work{closure, nullptr}), 0}};
+        return {{weft_engine_add(when.count(), new Work(closure, nullptr)), 0}};
     }
     TaskHandle RunAfter(Duration when, absl::AnyInvocable<void()> function) override
     {
-        return {{weft_engine_add(when.count(), new Work{nullptr, std::move(function)}), 0}};
+        return {{weft_engine_add(when.count(), new Work(nullptr, std::move(function))), 0}};
     }
     bool Cancel(TaskHandle handle) override
     {
@@ -81,9 +85,9 @@ class LoopEngine final : public EventEngine
 
 } // namespace
 
-void weft_engine_run(void *work)
+void weft_engine_run(struct weft_engine_task *task)
 {
-    std::unique_ptr<Work> owned(static_cast<Work *>(work));
+    std::unique_ptr<Work> owned(static_cast<Work *>(task));
     if (owned->closure != nullptr) {
         owned->closure->Run();
     } else {

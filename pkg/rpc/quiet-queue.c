@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "pkg/base/clock.h"
-#include "pkg/base/mem.h"
 #include "pkg/loop/loop.h"
 #include "pkg/rpc/quiet.h"
 
@@ -21,13 +20,8 @@ static struct {
     struct weft_post post;
 } engine = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-intptr_t weft_engine_add(int64_t delay_ns, void *work)
+intptr_t weft_engine_add(int64_t delay_ns, struct weft_engine_task *task)
 {
-    struct weft_engine_task *task = weft_calloc(1, sizeof(*task));
-    if (task == NULL) {
-        abort(); /* gRPC has no way to be told, and aborts itself when it lacks memory */
-    }
-    task->work = work;
     task->due_ns = weft_clock_monotonic(weft_clock_system()) + (delay_ns > 0 ? delay_ns : 0);
     (void)pthread_mutex_lock(&engine.lock);
     task->id = ++engine.last_id;
@@ -45,7 +39,7 @@ intptr_t weft_engine_add(int64_t delay_ns, void *work)
     return id;
 }
 
-void *weft_engine_cancel(intptr_t id)
+struct weft_engine_task *weft_engine_cancel(intptr_t id)
 {
     (void)pthread_mutex_lock(&engine.lock);
     struct weft_engine_task **at = &engine.first;
@@ -57,9 +51,7 @@ void *weft_engine_cancel(intptr_t id)
         *at = task->next;
     }
     (void)pthread_mutex_unlock(&engine.lock);
-    void *work = task != NULL ? task->work : NULL;
-    weft_free(task);
-    return work;
+    return task;
 }
 
 /* The first task if it is due, off the queue; else NULL and when to look again, -1 for never. */
@@ -86,8 +78,7 @@ static void run_due(void *data)
     int64_t wait_ns = -1;
     for (struct weft_engine_task *task = take_due(&wait_ns); task != NULL;
          task = take_due(&wait_ns)) {
-        weft_engine_run(task->work);
-        weft_free(task);
+        weft_engine_run(task);
     }
     if (wait_ns > 0) {
         weft_timer_start(engine.timer, wait_ns, 0);

@@ -30,22 +30,22 @@ void weft_quiet_tick(void *data);
 
 /* ---- between quiet-queue.c and quiet-engine.cc ---- */
 
+/* Part of the C++ side's piece of work, so that queueing one needs no memory and cannot fail. */
 struct weft_engine_task {
     struct weft_engine_task *next;
     intptr_t id;    /* never 0, never used twice */
     int64_t due_ns; /* CLOCK_MONOTONIC */
-    void *work;     /* the C++ side's */
 };
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* Any thread. Queues work to run on the loop after delay_ns; returns the task's id. */
-intptr_t weft_engine_add(int64_t delay_ns, void *work);
-/* Any thread. The work of a task that had not begun to run and now never will, else NULL. */
-void *weft_engine_cancel(intptr_t id);
-/* Implemented in C++: runs the work and frees it. Loop thread. */
-void weft_engine_run(void *work);
+/* Any thread. Queues the task to run on the loop after delay_ns; returns its id. */
+intptr_t weft_engine_add(int64_t delay_ns, struct weft_engine_task *task);
+/* Any thread. The task, if it had not begun to run and now never will, else NULL. */
+struct weft_engine_task *weft_engine_cancel(intptr_t id);
+/* Implemented in C++: runs the task and frees it. Loop thread. */
+void weft_engine_run(struct weft_engine_task *task);
 /* Implemented in C++: makes gRPC use our engine from the next grpc_init on. */
 void weft_engine_install(void);
 #ifdef __cplusplus

@@ -24,6 +24,17 @@ static void destroy_if_drained(struct weft_rpc_server *server)
     }
 }
 
+/* A method that takes no call lets its caller wait for ever. */
+static bool all_armed(const struct weft_rpc_server *server)
+{
+    for (size_t i = 0; i < server->slot_count; i++) {
+        if (!server->slots[i].armed) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void weft_rpc_server_arm(struct weft_rpc_server *server)
 {
     for (size_t i = 0; i < server->slot_count && !server->freed; i++) {
@@ -138,9 +149,12 @@ int weft_rpc_server_new(struct weft_rpc *rpc, const struct weft_rpc_server_optio
     if (rc == 0) {
         grpc_server_start(server->grpc);
         weft_rpc_server_arm(server);
-        *ret_server = server;
-    } else {
+        rc = all_armed(server) ? 0 : weft_err_nomem(err);
+    }
+    if (rc < 0) {
         weft_rpc_server_free(server); /* gRPC wants a shutdown even of one never started */
+    } else {
+        *ret_server = server;
     }
     return rc;
 }

@@ -5,6 +5,7 @@
  * "<event> key=value …". It reads commands from standard input, one a line:
  *
  *   ask N                        a pod with N devices: preferred allocation, then Allocate
+ *   release                      all devices are free again
  *   prefer N AVAILABLE [MUST]    only the question (ids comma separated)
  *   allocate IDS                 only the allocation
  *   call METHOD                  a unary call with an empty message
@@ -128,6 +129,8 @@ static bool run_simple(struct standin *k, struct weft_str word, struct weft_str 
         k->hang = weft_str_eq(weft_str_trim(rest), "on");
     } else if (weft_str_eq(word, "refuse")) {
         k->refuse = weft_str_eq(weft_str_trim(rest), "on");
+    } else if (weft_str_eq(word, "release")) {
+        standin_release(k);
     } else if (weft_str_eq(word, "quit")) {
         standin_end(k);
     } else if (weft_str_eq(word, "restart")) {

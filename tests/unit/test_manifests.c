@@ -168,7 +168,7 @@ static void test_images(void)
     }
 }
 
-/* The pod must be able to do its work and nothing more, and never stand beside its successor. */
+/* The pod must be able to do its work and nothing more. */
 static void test_plugin(void)
 {
     weft_auto(weft_json_free) struct weft_json *docs = load("manifests/base/device-plugin.yaml");

@@ -181,3 +181,10 @@ void standin_ask(struct standin *k, int64_t size)
                                                     .size = (int32_t)size},
                    on_ask_preferred);
 }
+
+void standin_release(struct standin *k)
+{
+    for (size_t i = 0; i < k->device_count; i++) {
+        k->devices[i].taken = false;
+    }
+}

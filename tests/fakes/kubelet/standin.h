@@ -62,6 +62,7 @@ void standin_prefer(struct standin *k, const struct weft_kubelet_preferred *ques
                     void (*done)(void *data, const struct weft_rpc_result *result));
 void standin_on_preferred(void *data, const struct weft_rpc_result *result);
 void standin_ask(struct standin *k, int64_t size);
+void standin_release(struct standin *k);
 
 /* ---- registration.c ---- */
 
