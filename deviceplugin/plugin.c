@@ -57,6 +57,7 @@ static void on_hangup(void *data)
     WEFT_CHECK(plugin, PLUGIN_MAGIC);
     weft_log(WEFT_LOG_INFO, "rescan");
     weft_reload_now(plugin->reload);
+    weft_prepare_again(plugin->prepare);
     weft_source_rescan(plugin->source);
 }
 
