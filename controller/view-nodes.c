@@ -4,19 +4,34 @@
 #include <string.h>
 
 #include "controller/view.h"
+#include "pkg/base/intern.h"
 #include "pkg/base/map.h"
 #include "pkg/base/str.h"
 #include "pkg/fabric/selector.h"
 #include "pkg/kube/meta.h"
 #include "pkg/source/config.h"
 
-enum { KEYS_MAX = 1024 };
+/* Texts: a leaf has some nodes, and so does each value; keys are few. A node with values of its own
+ * on every tier has 16 of ours and 16 of others'. */
+enum { KEYS_MAX = 1024, TEXTS_MAX = 32 * WEFT_NODES_MAX };
+
+/* Frees what take_node made. */
+static void drop_node(struct weft_view_nodes *nodes, struct weft_node *node)
+{
+    for (size_t i = 0; i < node->label_count; i++) {
+        weft_intern_unref(nodes->texts, node->labels[i].key);
+        weft_intern_unref(nodes->texts, node->labels[i].value);
+    }
+    weft_free(node->labels); /* the name and uid are in the same piece */
+    *node = (struct weft_node){0};
+}
 
 int weft_view_nodes_init(struct weft_view_nodes *nodes, const char *prefix)
 {
     *nodes = (struct weft_view_nodes){.prefix = weft_strdup(prefix),
-                                      .index = weft_map_new(WEFT_NODES_MAX)};
-    if (nodes->prefix == NULL || nodes->index == NULL) {
+                                      .index = weft_map_new(WEFT_NODES_MAX),
+                                      .texts = weft_intern_new(TEXTS_MAX)};
+    if (nodes->prefix == NULL || nodes->index == NULL || nodes->texts == NULL) {
         weft_view_nodes_done(nodes);
         return -ENOMEM;
     }
@@ -34,11 +49,12 @@ static void keys_done(char **keys, size_t count)
 void weft_view_nodes_done(struct weft_view_nodes *nodes)
 {
     for (size_t i = 0; i < nodes->count; i++) {
-        weft_node_done(&nodes->items[i].node);
+        drop_node(nodes, &nodes->items[i].node);
     }
     weft_free(nodes->items);
     keys_done(nodes->keys, nodes->key_count);
     weft_map_free(nodes->index);
+    weft_intern_free(nodes->texts);
     weft_free(nodes->prefix);
     *nodes = (struct weft_view_nodes){0};
 }
@@ -139,41 +155,74 @@ static uint64_t version_of(const char *text)
     return weft_parse_u64(weft_str(text), UINT64_MAX, &version) < 0 ? 0 : version;
 }
 
-static int read_node(const struct weft_view_nodes *nodes, const struct weft_kube_meta *meta,
+static char *held(struct weft_intern *texts, const char *text)
+{
+    union {
+        const char *in;
+        char *out; /* as struct weft_label has it; nobody writes */
+    } cast = {.in = weft_intern_ref(texts, text)};
+    return cast.out;
+}
+
+static int take_label(struct weft_view_nodes *nodes, struct weft_node *node,
+                      const struct weft_kube_pair *pair)
+{
+    struct weft_label *label = &node->labels[node->label_count++]; /* drop_node takes NULL */
+    label->key = held(nodes->texts, pair->key);
+    label->value = held(nodes->texts, pair->value);
+    return label->key != NULL && label->value != NULL ? 0 : -ENOMEM;
+}
+
+/* One piece of memory a node: the array of its labels, its name, its uid. */
+static int take_node(struct weft_view_nodes *nodes, const struct weft_kube_meta *meta,
                      struct weft_node *ret_node)
 {
-    weft_auto(weft_node_done) struct weft_node node = {0};
-    node.name = weft_strdup(meta->name);
-    node.uid = weft_strdup(meta->uid);
-    if (node.name == NULL || node.uid == NULL) {
+    size_t count = 0;
+    for (size_t i = 0; i < meta->label_count; i++) {
+        count += matters(nodes, meta->labels[i].key) ? 1 : 0;
+    }
+    if (count > WEFT_NODE_LABELS_MAX) {
+        return -EFBIG;
+    }
+    const size_t labels_size = count * sizeof(struct weft_label);
+    const size_t name_size = strlen(meta->name) + 1;
+    const size_t uid_size = strlen(meta->uid) + 1;
+    void *piece = weft_calloc(1, labels_size + name_size + uid_size);
+    if (piece == NULL) {
         return -ENOMEM;
     }
+    char *texts = (char *)piece + labels_size;
+    struct weft_node node = {.name = texts, .uid = texts + name_size, .labels = piece};
+    memcpy(node.name, meta->name, name_size);
+    memcpy(node.uid, meta->uid, uid_size);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < meta->label_count; i++) {
+        rc = matters(nodes, meta->labels[i].key) ? take_label(nodes, &node, &meta->labels[i]) : 0;
+    }
+    if (rc < 0) {
+        drop_node(nodes, &node);
+        return rc;
+    }
+    *ret_node = node;
+    return 0;
+}
+
+/* Does meta say of the node what is known already? */
+static bool same_node(const struct weft_view_nodes *nodes, const struct weft_node *node,
+                      const struct weft_kube_meta *meta)
+{
+    size_t count = 0;
     for (size_t i = 0; i < meta->label_count; i++) {
         if (!matters(nodes, meta->labels[i].key)) {
             continue;
         }
-        int rc = weft_node_set_label(&node, meta->labels[i].key, meta->labels[i].value);
-        if (rc < 0) {
-            return rc;
-        }
-    }
-    *ret_node = node;
-    node = (struct weft_node){0};
-    return 0;
-}
-
-static bool same_labels(const struct weft_node *a, const struct weft_node *b)
-{
-    if (a->label_count != b->label_count) {
-        return false;
-    }
-    for (size_t i = 0; i < a->label_count; i++) {
-        const char *value = weft_node_label(b, a->labels[i].key);
-        if (value == NULL || strcmp(value, a->labels[i].value) != 0) {
+        const char *value = weft_node_label(node, meta->labels[i].key);
+        if (value == NULL || strcmp(value, meta->labels[i].value) != 0) {
             return false;
         }
+        count++;
     }
-    return true;
+    return count == node->label_count && strcmp(node->uid, meta->uid) == 0;
 }
 
 static int add_entry(struct weft_view_nodes *nodes, struct weft_node *node, uint64_t version)
@@ -200,14 +249,15 @@ static void set_gone(struct weft_view_nodes *nodes, struct weft_view_node *entry
     entry->gone = gone;
 }
 
-static void replace_entry(struct weft_view_node *entry, struct weft_node *node, uint64_t version)
+static void replace_entry(struct weft_view_nodes *nodes, struct weft_view_node *entry,
+                          struct weft_node *node, uint64_t version)
 {
     if (entry->gone || strcmp(entry->node.uid, node->uid) != 0) {
         entry->fresh = true;
         entry->source = SIZE_MAX;
     }
     entry->version = version;
-    weft_node_done(&entry->node);
+    drop_node(nodes, &entry->node);
     entry->node = *node;
     *node = (struct weft_node){0};
 }
@@ -227,22 +277,25 @@ int weft_view_nodes_put(struct weft_view_nodes *nodes, const struct weft_kube_me
             return 0;
         }
     }
-    weft_auto(weft_node_done) struct weft_node node = {0};
-    int rc = read_node(nodes, meta, &node);
+    if (entry != NULL && entry->gone && strcmp(entry->node.uid, meta->uid) == 0) {
+        return 0;
+    }
+    if (entry != NULL && !entry->gone && same_node(nodes, &entry->node, meta)) {
+        entry->version = version; /* a heart-beat: nothing is allocated for it */
+        return 0;
+    }
+    struct weft_node node = {0};
+    int rc = take_node(nodes, meta, &node);
     if (rc < 0) {
         return rc;
     }
+    *ret_change = WEFT_VIEW_OTHER;
     if (entry == NULL) {
-        *ret_change = WEFT_VIEW_OTHER;
-        return add_entry(nodes, &node, version);
+        rc = add_entry(nodes, &node, version);
+        drop_node(nodes, &node); /* emptied if it was taken */
+        return rc;
     }
-    if (entry->gone && strcmp(entry->node.uid, node.uid) == 0) {
-        return 0;
-    }
-    const bool same =
-        !entry->gone && strcmp(entry->node.uid, node.uid) == 0 && same_labels(&entry->node, &node);
-    *ret_change = same ? WEFT_VIEW_SAME : WEFT_VIEW_OTHER;
-    replace_entry(entry, &node, version);
+    replace_entry(nodes, entry, &node, version);
     set_gone(nodes, entry, false);
     return 0;
 }
@@ -300,7 +353,7 @@ void weft_view_nodes_forget(struct weft_view_nodes *nodes)
             return;
         }
         (void)weft_map_remove(nodes->index, entry->node.name);
-        weft_node_done(&entry->node);
+        drop_node(nodes, &entry->node);
         if (entry != last) {
             *entry = *last;
         }

@@ -16,6 +16,7 @@
 #include "pkg/hypernode/hypernode.h"
 
 struct weft_config;
+struct weft_intern;
 struct weft_kube_meta;
 struct weft_map;
 
@@ -29,7 +30,7 @@ enum weft_view_change {
 /* ---- Nodes ---- */
 
 struct weft_view_node {
-    struct weft_node node; /* labels that matter only */
+    struct weft_node node; /* labels that matter only; never for weft_node_done or _set_label */
     uint64_t version;      /* resourceVersion; 0 if it is no number */
     uint64_t seen;         /* the list that saw it last */
     bool gone;             /* deleted; kept until forgotten, so that a successor is recognised */
@@ -41,9 +42,10 @@ struct weft_view_nodes {
     struct weft_view_node *items;
     size_t count;
     size_t cap;
-    size_t gone_count;      /* entries that are gone */
-    struct weft_map *index; /* name → item */
-    char **keys;            /* label keys that matter */
+    size_t gone_count;         /* entries that are gone */
+    struct weft_map *index;    /* name → item */
+    struct weft_intern *texts; /* label keys and values */
+    char **keys;               /* label keys that matter */
     size_t key_count;
     char *prefix; /* keys below it matter too */
     uint64_t list;

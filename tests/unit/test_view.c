@@ -3,7 +3,10 @@
 #include "controller/view.h"
 
 #include <errno.h>
+#include <malloc.h>
+#include <stdio.h>
 
+#include "pkg/base/intern.h"
 #include "pkg/kube/meta.h"
 #include "tests/unit/hypernodes.h"
 #include "tests/unit/unit.h"
@@ -120,6 +123,105 @@ static void test_node_list(void)
     weft_view_nodes_done(&nodes);
 }
 
+/* What a node takes beyond its topology labels: 10,000 of the shape that `make bench` uses, counted
+ * by malloc itself; the labels' own memory is the array of two pointers each. */
+static void test_node_size(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return; /* their allocators do not count */
+#else
+    enum { NODES = 10000, LABELS = 3 };
+    struct weft_view_nodes nodes;
+    const struct mallinfo2 before = mallinfo2();
+    CHECK_INT(weft_view_nodes_init(&nodes, "bench.example/"), 0);
+    for (unsigned i = 0; i < NODES; i++) {
+        char name[32];
+        char uid[40];
+        char values[LABELS][16];
+        (void)snprintf(name, sizeof(name), "node-%05u", i);
+        (void)snprintf(uid, sizeof(uid), "%08x-0000-4000-8000-000000000000", i);
+        (void)snprintf(values[0], sizeof(values[0]), "leaf-%04u", i / 32);
+        (void)snprintf(values[1], sizeof(values[1]), "spine-%03u", i / 512);
+        (void)snprintf(values[2], sizeof(values[2]), "core-0");
+        const struct weft_kube_pair labels[LABELS] = {{"bench.example/leaf", values[0]},
+                                                      {"bench.example/spine", values[1]},
+                                                      {"bench.example/core", values[2]}};
+        const struct weft_kube_meta meta = {.name = name,
+                                            .ns = "",
+                                            .uid = uid,
+                                            .resource_version = "1",
+                                            .labels = labels,
+                                            .label_count = LABELS};
+        enum weft_view_change change = WEFT_VIEW_SAME;
+        CHECK_INT(weft_view_nodes_put(&nodes, &meta, &change), 0);
+    }
+    const struct mallinfo2 after = mallinfo2();
+    const size_t used = after.uordblks + after.hblkhd - before.uordblks - before.hblkhd;
+    const size_t each = used / NODES - LABELS * sizeof(struct weft_label);
+    (void)printf("node cache: %zu bytes a node beyond its labels\n", each);
+    CHECK(each > 0 && each <= 400);
+    /* 313 leaves, 20 spines, a core, three keys */
+    CHECK_INT(weft_intern_count(nodes.texts), 313 + 20 + 1 + 3);
+    weft_view_nodes_done(&nodes);
+#endif
+}
+
+/* The texts of a node that changes or goes do not stay. */
+static void test_node_texts(void)
+{
+    struct weft_view_nodes nodes;
+    CHECK_INT(weft_view_nodes_init(&nodes, "weft.dev/"), 0);
+    (void)put_node(&nodes, "n0", "u0", "10", "weft.dev/x", "a");
+    (void)put_node(&nodes, "n1", "u1", "10", "weft.dev/x", "a");
+    CHECK_INT(weft_intern_count(nodes.texts), 2);
+    (void)put_node(&nodes, "n0", "u0", "11", "weft.dev/x", "b");
+    CHECK_INT(weft_intern_count(nodes.texts), 3);
+    (void)put_node(&nodes, "n1", "u1", "12", "weft.dev/y", "b");
+    CHECK_INT(weft_intern_count(nodes.texts), 3); /* x, y, b */
+    CHECK_STR(weft_node_label(&weft_view_nodes_get(&nodes, "n0")->node, "weft.dev/x"), "b");
+    weft_view_nodes_gone(&nodes, "n0", "u0");
+    weft_view_nodes_forget(&nodes);
+    CHECK_INT(weft_intern_count(nodes.texts), 2);
+    weft_view_nodes_done(&nodes);
+}
+
+/* A heart-beat takes no memory at all; other news that cannot be taken leaves what was. */
+static void test_node_memory(void)
+{
+    struct weft_view_nodes nodes;
+    CHECK_INT(weft_view_nodes_init(&nodes, "weft.dev/"), 0);
+    (void)put_node(&nodes, "n0", "u0", "10", "weft.dev/x", "a");
+    const struct weft_kube_pair same = {"weft.dev/x", "a"};
+    const struct weft_kube_pair labels[] = {{"weft.dev/x", "b"}, {"weft.dev/y", "c"}};
+    struct weft_kube_meta meta = {.name = "n0",
+                                  .ns = "",
+                                  .uid = "u0",
+                                  .resource_version = "11",
+                                  .labels = &same,
+                                  .label_count = 1};
+    enum weft_view_change change = WEFT_VIEW_OTHER;
+    (void)weft_mem_fail_after(1);
+    CHECK_INT(weft_view_nodes_put(&nodes, &meta, &change), 0);
+    CHECK_INT(weft_mem_fail_after(0), 0);
+    CHECK_INT(change, WEFT_VIEW_SAME);
+    meta.labels = labels;
+    meta.label_count = 2;
+    meta.resource_version = "12";
+    int rc = -ENOMEM;
+    uint64_t nth = 0;
+    while (rc == -ENOMEM && nth < 50) {
+        CHECK_STR(weft_node_label(&weft_view_nodes_get(&nodes, "n0")->node, "weft.dev/x"), "a");
+        CHECK_INT(weft_intern_count(nodes.texts), 2);
+        (void)weft_mem_fail_after(++nth);
+        rc = weft_view_nodes_put(&nodes, &meta, &change);
+        (void)weft_mem_fail_after(0);
+    }
+    CHECK_INT(rc, 0);
+    CHECK_INT(nth, 5); /* a piece and three new texts were refused before */
+    CHECK_STR(weft_node_label(&weft_view_nodes_get(&nodes, "n0")->node, "weft.dev/y"), "c");
+    weft_view_nodes_done(&nodes);
+}
+
 static enum weft_view_change put(struct weft_view_hypernodes *view, const char *text,
                                  const char *uid, const char *version)
 {
@@ -187,5 +289,7 @@ static void test_opaque_versions(void)
 
 WEFT_SUITE(view, {"node news", test_node_news}, {"node reborn", test_node_reborn},
            {"a follower keeps no memory of places", test_node_follower},
-           {"node list", test_node_list}, {"hypernode news", test_hypernode_news},
-           {"hypernode list", test_hypernode_list}, {"opaque versions", test_opaque_versions})
+           {"node list", test_node_list}, {"node size", test_node_size},
+           {"node texts", test_node_texts}, {"node memory", test_node_memory},
+           {"hypernode news", test_hypernode_news}, {"hypernode list", test_hypernode_list},
+           {"opaque versions", test_opaque_versions})
