@@ -23,6 +23,22 @@ int weft_device_copy(struct weft_device *to, const struct weft_device *from)
     return rc;
 }
 
+int weft_machine_set_parents(struct weft_machine *machine, const struct weft_parent *parents,
+                             size_t count)
+{
+    struct weft_parent *copy = weft_calloc(count + 1, sizeof(*copy));
+    if (copy == NULL) {
+        return -ENOMEM;
+    }
+    if (count > 0) {
+        memcpy(copy, parents, count * sizeof(*copy));
+    }
+    weft_free(machine->parents);
+    machine->parents = copy;
+    machine->parent_count = count;
+    return 0;
+}
+
 int weft_machine_copy_head(struct weft_machine *to, const struct weft_machine *from)
 {
     char *vendor = weft_strdup(from->vendor);
@@ -38,7 +54,7 @@ int weft_machine_copy_head(struct weft_machine *to, const struct weft_machine *f
     if (from->nic_count > 0) {
         memcpy(to->nics, from->nics, from->nic_count * sizeof(*to->nics));
     }
-    int rc = 0;
+    int rc = weft_machine_set_parents(to, from->parents, from->parent_count);
     for (size_t i = 0; rc == 0 && i < from->common_node_count; i++) {
         rc = weft_machine_add_common_node(to, from->common_nodes[i]);
     }

@@ -39,6 +39,7 @@ struct weft_nvml_instance {
     unsigned index;  /* NVML's, by which the container runtime names it; indices may have gaps */
     uint32_t gi, ci; /* UINT32_MAX unknown */
     uint64_t memory_mib;
+    struct weft_slices slices;
 };
 
 struct weft_nvml_gpu {
@@ -65,7 +66,8 @@ struct weft_nvml_gpu {
     int fabric_status;
     int recovery;    /* recovery action, -1 unknown */
     bool registered; /* for events */
-    bool mig;        /* partitioned: its instances are the devices */
+    bool mig_capable;
+    bool mig; /* partitioned: its instances are the devices */
     size_t instance_count;
     struct weft_nvml_instance instances[WEFT_NVML_INSTANCES_MAX];
 };

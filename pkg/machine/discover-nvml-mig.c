@@ -46,6 +46,27 @@ static void profile_of_attributes(struct weft_nvml *nvml, struct weft_nvml_handl
     }
 }
 
+static uint16_t narrow(uint32_t value)
+{
+    return value <= UINT16_MAX ? (uint16_t)value : UINT16_MAX;
+}
+
+static void ask_slices(struct weft_nvml *nvml, struct weft_nvml_handle *handle,
+                       struct weft_slices *slices)
+{
+    struct weft_nvml_attributes a = {0};
+    if (WEFT_NVML_CALL(nvml, DeviceGetAttributes, handle, &a) == WEFT_NVML_OK) {
+        *slices = (struct weft_slices){.gpu = narrow(a.gpu_slices),
+                                       .compute = narrow(a.compute_slices),
+                                       .multiprocessors = narrow(a.multiprocessors),
+                                       .copy = narrow(a.copy_engines),
+                                       .decoders = narrow(a.decoders),
+                                       .encoders = narrow(a.encoders),
+                                       .jpegs = narrow(a.jpegs),
+                                       .ofas = narrow(a.ofas)};
+    }
+}
+
 static uint32_t known_id(int rc, const unsigned *id)
 {
     return rc == WEFT_NVML_OK ? *id : UINT32_MAX;
@@ -89,6 +110,7 @@ static bool ask_instance(struct weft_nvml *nvml, const struct weft_nvml_gpu *gpu
     rc = WEFT_NVML_CALL(nvml, DeviceGetMemoryInfo, handle, &memory);
     instance->memory_mib = rc == WEFT_NVML_OK ? memory.total >> 20 : 0;
     ask_profile(nvml, gpu, handle, instance);
+    ask_slices(nvml, handle, &instance->slices);
     return true;
 }
 
@@ -96,7 +118,8 @@ void weft_nvml_ask_mig(struct weft_nvml *nvml, struct weft_nvml_gpu *gpu)
 {
     unsigned now = 0, pending = 0, max = 0;
     const int rc = WEFT_NVML_CALL(nvml, DeviceGetMigMode, gpu->handle, &now, &pending);
-    gpu->mig = rc == WEFT_NVML_OK && now == MIG_ON;
+    gpu->mig_capable = rc == WEFT_NVML_OK;
+    gpu->mig = gpu->mig_capable && now == MIG_ON;
     if (!gpu->mig) {
         return;
     }

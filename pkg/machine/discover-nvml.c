@@ -274,7 +274,9 @@ static int fill_device(const struct weft_nvml *nvml, const struct places *places
         (void)snprintf(d->profile, sizeof(d->profile), "%s", instance->profile);
         d->parent = d->index;
         d->partition = (int)instance->index;
+        d->slices = instance->slices;
     }
+    d->partitionable = instance == NULL && gpu->mig_capable;
     weft_nvml_set_health(nvml, gpu, instance, d);
     return add_nodes(nvml, gpu, instance, m, d);
 }
@@ -335,6 +337,30 @@ static int warn_gpus(const struct weft_nvml *nvml, struct weft_machine *m)
     return rc == 0 ? weft_nvml_warn_lacking(nvml, m) : rc;
 }
 
+/* GPUs in MIG mode, with or without instances. */
+static int fill_parents(const struct weft_nvml *nvml, struct weft_machine *m)
+{
+    struct weft_parent parents[WEFT_NVML_GPUS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < nvml->gpu_count; i++) {
+        const struct weft_nvml_gpu *gpu = &nvml->gpus[i];
+        if (gpu->uuid[0] == '\0' || !gpu->mig) {
+            continue;
+        }
+        struct weft_parent *p = &parents[count++];
+        *p = (struct weft_parent){.index = (int)i, .memory_mib = gpu->memory_mib};
+        (void)snprintf(p->model, sizeof(p->model), "%s", gpu->model);
+        (void)snprintf(p->capability, sizeof(p->capability), "%s", gpu->capability);
+        struct weft_host_pci pci;
+        const int rc = weft_host_pci(nvml->host, &gpu->bdf, &pci);
+        if (rc == -ENOMEM) {
+            return rc;
+        }
+        p->pci_class = rc == 0 ? pci.class_code : 0;
+    }
+    return weft_machine_set_parents(m, parents, count);
+}
+
 static int set_texts(const struct weft_nvml *nvml, struct weft_machine *m)
 {
     char *vendor = weft_strdup("nvidia");
@@ -368,6 +394,7 @@ static int build(const struct weft_nvml *nvml, const struct places *places, stru
         rc = weft_nvml_wire(nvml, places->gpu, m);
     }
     rc = rc == 0 ? fill_common(nvml, m) : rc;
+    rc = rc == 0 ? fill_parents(nvml, m) : rc;
     rc = rc == 0 ? warn_gpus(nvml, m) : rc;
     if (rc < 0) {
         return rc == -ENOMEM ? weft_err_nomem(err) : weft_err_errno(err, -rc, "device nodes");

@@ -39,6 +39,7 @@ static void fill_device(struct weft_device *d, const struct weft_host_pci *pci)
     const int n = snprintf(label, sizeof(label), "%d", pci->numa_node);
     weft_device_set_numa(d, label, (size_t)n);
     d->socket = pci->socket;
+    d->pci_class = pci->class_code;
     const bool known = d->pcie.generation != 0 || d->pcie.width != 0 ||
                        d->pcie.max_generation != 0 || d->pcie.max_width != 0;
     if (!known) {

@@ -50,6 +50,9 @@ void weft_machine_group_numa(struct weft_machine *machine);
 /* One device over another, whose own nodes must be freed before. -ENOMEM: half done. */
 int weft_device_copy(struct weft_device *to, const struct weft_device *from)
     __attribute__((warn_unused_result));
+/* Copies them into the machine. -ENOMEM. */
+int weft_machine_set_parents(struct weft_machine *machine, const struct weft_parent *parents,
+                             size_t count) __attribute__((warn_unused_result));
 /* What a machine says beside its devices and matrices: vendor, versions, NICs (to has as many),
  * common nodes, warnings. -ENOMEM: half done. */
 int weft_machine_copy_head(struct weft_machine *to, const struct weft_machine *from)

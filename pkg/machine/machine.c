@@ -93,6 +93,7 @@ void weft_machine_free(struct weft_machine *m)
     weft_free(m->vendor);
     weft_free(m->devices);
     weft_free(m->nics);
+    weft_free(m->parents);
     weft_free(m->bandwidth);
     weft_free(m->distance);
     weft_free(m->nic_distance);
@@ -319,7 +320,9 @@ static bool device_equal(const struct weft_device *a, const struct weft_device *
            strcmp(a->numa_label, b->numa_label) == 0 && a->index == b->index &&
            bdf_equal(&a->bdf, &b->bdf) && a->numa_node == b->numa_node &&
            a->numa_group == b->numa_group && a->socket == b->socket && a->parent == b->parent &&
-           a->partition == b->partition && state_equal(a, b) &&
+           a->partition == b->partition && state_equal(a, b) && a->pci_class == b->pci_class &&
+           a->partitionable == b->partitionable &&
+           memcmp(&a->slices, &b->slices, sizeof(a->slices)) == 0 &&
            texts_equal(a->nodes, a->node_count, b->nodes, b->node_count) &&
            texts_equal(a->mounts, a->mount_count, b->mounts, b->mount_count);
 }
@@ -329,6 +332,13 @@ static bool nic_equal(const struct weft_nic *a, const struct weft_nic *b)
     return strcmp(a->name, b->name) == 0 && strcmp(a->netdev, b->netdev) == 0 &&
            bdf_equal(&a->bdf, &b->bdf) && a->numa_node == b->numa_node && a->layer == b->layer &&
            a->rate_mbps == b->rate_mbps && a->up == b->up && a->guid == b->guid;
+}
+
+static bool parent_equal(const struct weft_parent *a, const struct weft_parent *b)
+{
+    return a->index == b->index && strcmp(a->model, b->model) == 0 &&
+           strcmp(a->capability, b->capability) == 0 && a->memory_mib == b->memory_mib &&
+           a->pci_class == b->pci_class;
 }
 
 static bool source_equal(const struct weft_machine *a, const struct weft_machine *b)
@@ -346,6 +356,10 @@ bool weft_machine_equal(const struct weft_machine *a, const struct weft_machine 
     bool equal = n == b->device_count && a->nic_count == b->nic_count && source_equal(a, b);
     for (size_t i = 0; equal && i < n; i++) {
         equal = device_equal(&a->devices[i], &b->devices[i]);
+    }
+    equal = equal && a->parent_count == b->parent_count;
+    for (size_t i = 0; equal && i < a->parent_count; i++) {
+        equal = parent_equal(&a->parents[i], &b->parents[i]);
     }
     for (size_t i = 0; equal && i < a->nic_count; i++) {
         equal = nic_equal(&a->nics[i], &b->nics[i]);

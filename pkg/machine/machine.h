@@ -12,6 +12,7 @@
 
 #include "pkg/base/error.h"
 #include "pkg/base/mem.h"
+#include "pkg/machine/parts.h"
 
 struct weft_buf;
 
@@ -40,19 +41,6 @@ enum weft_distance {
     WEFT_DISTANCE_COUNT
 };
 
-struct weft_bdf {
-    bool known;
-    uint32_t domain;
-    uint8_t bus, device, function;
-};
-
-/* A device's own PCIe link: generation and width, now and at most; 0 unknown. A link at rest may
- * show a lower generation than it has under load. */
-struct weft_pcie {
-    uint8_t generation, width;
-    uint8_t max_generation, max_width;
-};
-
 /* As .healthy says; healthy, but for the doubt in .health_reason; not healthy, and found in order
  * for a while (docs/device-plugin.md, "Health"). */
 enum weft_device_state { WEFT_DEVICE_PLAIN, WEFT_DEVICE_SUSPECT, WEFT_DEVICE_RECOVERING };
@@ -79,30 +67,15 @@ struct weft_device {
     int links_up;           /* direct links (NVLink, xGMI, MTLink) that are active, -1 unknown */
     int links_total;        /* that the device has, -1 unknown */
     struct weft_pcie pcie;
+    uint32_t pci_class;        /* 0x030200 = 3D controller; 0 unknown */
+    bool partitionable;        /* can be split into partitions (MIG) */
+    struct weft_slices slices; /* of a partition: what it has of its GPU */
     /* device nodes a container needs for this device alone, e.g. "/dev/nvidia0" */
     char *nodes[WEFT_MACHINE_NODES_MAX];
     size_t node_count;
     /* links to them that programs look for, mounted read-only: Intel's "/dev/dri/by-path/…" */
     char *mounts[WEFT_MACHINE_MOUNTS_MAX];
     size_t mount_count;
-};
-
-enum weft_nic_layer {
-    WEFT_NIC_LAYER_UNKNOWN,
-    WEFT_NIC_LAYER_INFINIBAND,
-    WEFT_NIC_LAYER_ETHERNET,
-    WEFT_NIC_LAYER_COUNT
-};
-
-struct weft_nic {
-    char name[64];   /* "mlx5_0", "NIC0": the RDMA device's where there is one */
-    char netdev[32]; /* "ens3f0np0"; "" if none or unknown */
-    struct weft_bdf bdf;
-    int numa_node; /* -1 unknown */
-    enum weft_nic_layer layer;
-    uint64_t rate_mbps; /* megabits a second of its port, 0 unknown */
-    int up;             /* the port: 1 active, 0 not, -1 unknown */
-    uint64_t guid;      /* node GUID of the RDMA device, 0 unknown */
 };
 
 struct weft_machine {
@@ -116,10 +89,12 @@ struct weft_machine {
     struct weft_device *devices; /* in the source's order */
     size_t nic_count;
     struct weft_nic *nics;
-    uint64_t *bandwidth;   /* B, device_count x device_count, row-major, MB/s one way */
-    uint8_t *distance;     /* T, likewise, enum weft_distance */
-    uint8_t *nic_distance; /* N, device_count x nic_count */
-    char **common_nodes;   /* device nodes every container gets: "/dev/nvidiactl", … */
+    size_t parent_count;
+    struct weft_parent *parents; /* GPUs that are split, also those without a partition */
+    uint64_t *bandwidth;         /* B, device_count x device_count, row-major, MB/s one way */
+    uint8_t *distance;           /* T, likewise, enum weft_distance */
+    uint8_t *nic_distance;       /* N, device_count x nic_count */
+    char **common_nodes;         /* device nodes every container gets: "/dev/nvidiactl", … */
     size_t common_node_count;
     char **warnings; /* what the reader could not be sure of, one sentence each */
     size_t warning_count;

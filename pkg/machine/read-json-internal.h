@@ -23,4 +23,8 @@ int weft_read_json_device(const struct weft_json *object, struct weft_device *d,
 int weft_read_json_nic(const struct weft_json *object, struct weft_nic *nic, struct weft_error *err)
     __attribute__((warn_unused_result));
 
+/* The machine's "parents". */
+int weft_read_json_parents(const struct weft_json *root, struct weft_machine *machine,
+                           struct weft_error *err) __attribute__((warn_unused_result));
+
 #endif

@@ -8,6 +8,8 @@
 #include "pkg/machine/machine-internal.h"
 #include "pkg/machine/read-json-internal.h"
 
+enum { PCI_CLASS_MAX = 0xffffff };
+
 int weft_read_json_text(const struct weft_json *object, const char *key, char *to, size_t size,
                         struct weft_error *err)
 {
@@ -175,6 +177,96 @@ static int read_doubt(const struct weft_json *object, struct weft_device *d, str
     return 0;
 }
 
+static int read_class(const struct weft_json *object, uint32_t *to, struct weft_error *err)
+{
+    const char *text = NULL;
+    uint64_t value = 0;
+    const int rc = weft_json_get_string(object, "pci_class", &text, err);
+    if (rc > 0 && (weft_parse_hex64(weft_str(text), &value) < 0 || value > PCI_CLASS_MAX)) {
+        return weft_json_error(weft_json_get(object, "pci_class"), err,
+                               "\"%.40s\" is no PCI class like 0x030200", text);
+    }
+    *to = rc > 0 ? (uint32_t)value : *to;
+    return rc < 0 ? rc : 0;
+}
+
+static int read_u16(const struct weft_json *object, const char *key, int64_t min, uint16_t *to,
+                    struct weft_error *err)
+{
+    int64_t value = 0;
+    const int rc = weft_json_get_int(object, key, min, UINT16_MAX, &value, err);
+    *to = rc > 0 ? (uint16_t)value : *to;
+    return rc < 0 ? rc : 0;
+}
+
+/* What a device has as a partition, and whether it can have partitions. */
+static int read_split(const struct weft_json *device, struct weft_device *d, struct weft_error *err)
+{
+    static const char *const keys[] = {
+        "gpu", "compute", "multiprocessors", "copy", "decoders", "encoders", "jpegs", "ofas", NULL};
+    struct weft_slices *s = &d->slices;
+    const struct weft_json *object = NULL;
+    int rc = read_class(device, &d->pci_class, err);
+    rc = rc < 0 ? rc : weft_json_get_bool(device, "partitionable", &d->partitionable, err);
+    rc = rc < 0 ? rc : weft_json_get_object(device, "slices", &object, err);
+    if (rc <= 0) {
+        return rc;
+    }
+    const bool bad = weft_json_only(object, keys, err) < 0 ||
+                     read_u16(object, "gpu", 1, &s->gpu, err) < 0 ||
+                     read_u16(object, "compute", 0, &s->compute, err) < 0 ||
+                     read_u16(object, "multiprocessors", 0, &s->multiprocessors, err) < 0 ||
+                     read_u16(object, "copy", 0, &s->copy, err) < 0 ||
+                     read_u16(object, "decoders", 0, &s->decoders, err) < 0 ||
+                     read_u16(object, "encoders", 0, &s->encoders, err) < 0 ||
+                     read_u16(object, "jpegs", 0, &s->jpegs, err) < 0 ||
+                     read_u16(object, "ofas", 0, &s->ofas, err) < 0;
+    if (!bad && s->gpu == 0) {
+        return weft_json_error(object, err, "needs \"gpu\", at least 1");
+    }
+    return bad ? -EINVAL : 0;
+}
+
+static int read_parent(const struct weft_json *object, struct weft_parent *p,
+                       struct weft_error *err)
+{
+    static const char *const keys[] = {"index",      "model",     "capability",
+                                       "memory_mib", "pci_class", NULL};
+    const bool bad =
+        weft_json_only(object, keys, err) < 0 || read_int(object, "index", 0, &p->index, err) < 0 ||
+        weft_read_json_text(object, "model", p->model, sizeof(p->model), err) < 0 ||
+        weft_read_json_text(object, "capability", p->capability, sizeof(p->capability), err) < 0 ||
+        read_u64(object, "memory_mib", &p->memory_mib, err) < 0 ||
+        read_class(object, &p->pci_class, err) < 0;
+    return bad ? -EINVAL : 0;
+}
+
+int weft_read_json_parents(const struct weft_json *root, struct weft_machine *m,
+                           struct weft_error *err)
+{
+    const struct weft_json *list = NULL;
+    int rc = weft_json_get_array(root, "parents", &list, err);
+    if (rc <= 0) {
+        return rc;
+    }
+    const size_t count = weft_json_count(list);
+    if (count > WEFT_MACHINE_DEVICES_MAX) {
+        return weft_json_error(list, err, "%zu entries, at most %d are handled", count,
+                               (int)WEFT_MACHINE_DEVICES_MAX);
+    }
+    weft_autofree struct weft_parent *parents = weft_calloc(count + 1, sizeof(*parents));
+    if (parents == NULL) {
+        return weft_err_nomem(err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        rc = read_parent(weft_json_at(list, i), &parents[i], err);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return weft_machine_set_parents(m, parents, count) < 0 ? weft_err_nomem(err) : 0;
+}
+
 /* What vendors tell beside the wiring. */
 static int read_state(const struct weft_json *object, struct weft_device *d, struct weft_error *err)
 {
@@ -187,7 +279,7 @@ static int read_state(const struct weft_json *object, struct weft_device *d, str
         weft_read_json_text(object, "capability", d->capability, sizeof(d->capability), err) < 0 ||
         weft_read_json_text(object, "clique", d->clique, sizeof(d->clique), err) < 0 ||
         read_u64(object, "memory_mib", &d->memory_mib, err) < 0 || read_links(object, d, err) < 0 ||
-        read_pcie(object, &d->pcie, err) < 0;
+        read_pcie(object, &d->pcie, err) < 0 || read_split(object, d, err) < 0;
     return bad ? -EINVAL : 0;
 }
 
@@ -195,10 +287,11 @@ int weft_read_json_device(const struct weft_json *object, struct weft_device *d,
                           struct weft_error *err)
 {
     static const char *const keys[] = {
-        "id",      "index",      "model",     "bdf",        "numa",     "numa_node",
-        "socket",  "parent",     "partition", "healthy",    "nodes",    "health_reason",
-        "profile", "capability", "clique",    "memory_mib", "links_up", "links_total",
-        "pcie",    "state",      "mounts",    NULL};
+        "id",         "index",         "model",         "bdf",        "numa",
+        "numa_node",  "socket",        "parent",        "partition",  "healthy",
+        "nodes",      "health_reason", "profile",       "capability", "clique",
+        "memory_mib", "links_up",      "links_total",   "pcie",       "state",
+        "mounts",     "pci_class",     "partitionable", "slices",     NULL};
     int rc = weft_json_only(object, keys, err);
     if (rc < 0) {
         return rc;

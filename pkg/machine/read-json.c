@@ -194,6 +194,7 @@ static int read_content(const struct weft_json *root, const struct weft_json *de
     weft_machine_group_numa(m);
     rc = rc < 0 ? rc : read_warnings(root, m, err);
     rc = rc < 0 ? rc : read_common_nodes(root, m, err);
+    rc = rc < 0 ? rc : weft_read_json_parents(root, m, err);
     rc = rc < 0 ? rc : read_wiring(root, m, err);
     return rc < 0 ? rc : weft_machine_finish(m, err);
 }
@@ -201,10 +202,11 @@ static int read_content(const struct weft_json *root, const struct weft_json *de
 static int read_root(const struct weft_json *root, const char *name,
                      struct weft_machine **ret_machine, struct weft_error *err)
 {
-    static const char *const keys[] = {
-        "weft_machine", "vendor",  "driver_version", "runtime_version", "clique",   "partial",
-        "common_nodes", "devices", "nics",           "bandwidth",       "distance", "nic_distance",
-        "warnings",     NULL};
+    static const char *const keys[] = {"weft_machine",    "vendor",   "driver_version",
+                                       "runtime_version", "clique",   "partial",
+                                       "common_nodes",    "devices",  "nics",
+                                       "bandwidth",       "distance", "nic_distance",
+                                       "warnings",        "parents",  NULL};
     int64_t version = 0;
     if (weft_json_type(root) == WEFT_JSON_OBJECT && weft_json_get(root, "weft_machine") == NULL) {
         return weft_json_error(root, err, "is JSON, but no machine: no \"weft_machine\" field");

@@ -56,6 +56,56 @@ static void put_pcie(struct weft_json_writer *w, const struct weft_pcie *p)
     w->indent = indent;
 }
 
+static void put_class(struct weft_json_writer *w, uint32_t class_code)
+{
+    char text[16] = "";
+    if (class_code != 0) {
+        (void)snprintf(text, sizeof(text), "0x%06" PRIx32, class_code);
+    }
+    put_text(w, "pci_class", text);
+}
+
+static void put_slices(struct weft_json_writer *w, const struct weft_slices *s)
+{
+    if (s->gpu == 0) {
+        return;
+    }
+    const unsigned indent = w->indent;
+    weft_json_put_key(w, "slices");
+    weft_json_open(w, '{');
+    w->indent = 0;
+    weft_json_kv_int(w, "gpu", s->gpu);
+    weft_json_kv_int(w, "compute", s->compute);
+    weft_json_kv_int(w, "multiprocessors", s->multiprocessors);
+    weft_json_kv_int(w, "copy", s->copy);
+    weft_json_kv_int(w, "decoders", s->decoders);
+    weft_json_kv_int(w, "encoders", s->encoders);
+    weft_json_kv_int(w, "jpegs", s->jpegs);
+    weft_json_kv_int(w, "ofas", s->ofas);
+    weft_json_close(w, '}');
+    w->indent = indent;
+}
+
+static void put_parents(struct weft_json_writer *w, const struct weft_machine *m)
+{
+    if (m->parent_count == 0) {
+        return;
+    }
+    weft_json_put_key(w, "parents");
+    weft_json_open(w, '[');
+    for (size_t i = 0; i < m->parent_count; i++) {
+        const struct weft_parent *p = &m->parents[i];
+        weft_json_open(w, '{');
+        weft_json_kv_int(w, "index", p->index);
+        put_text(w, "model", p->model);
+        put_text(w, "capability", p->capability);
+        put_number(w, "memory_mib", p->memory_mib);
+        put_class(w, p->pci_class);
+        weft_json_close(w, '}');
+    }
+    weft_json_close(w, ']');
+}
+
 /* What vendors tell beside the wiring. */
 static void put_state(struct weft_json_writer *w, const struct weft_device *d)
 {
@@ -69,6 +119,11 @@ static void put_state(struct weft_json_writer *w, const struct weft_device *d)
     put_known(w, "links_up", d->links_up);
     put_known(w, "links_total", d->links_total);
     put_pcie(w, &d->pcie);
+    put_class(w, d->pci_class);
+    if (d->partitionable) {
+        weft_json_kv_bool(w, "partitionable", true);
+    }
+    put_slices(w, &d->slices);
 }
 
 static void put_device(struct weft_json_writer *w, const struct weft_device *d)
@@ -197,6 +252,7 @@ int weft_machine_write_json(const struct weft_machine *m, struct weft_buf *buf)
     }
     put_texts(&w, "common_nodes", m->common_nodes, m->common_node_count);
     put_devices(&w, m);
+    put_parents(&w, m);
     put_nics(&w, m);
     put_matrix(&w, "bandwidth", m, m->device_count, put_bandwidth);
     put_matrix(&w, "distance", m, m->device_count, put_distance);

@@ -132,10 +132,29 @@ static void reads_every_field(void)
     CHECK_INT(d->pcie.width, 8);
     CHECK_INT(d->pcie.max_generation, 5);
     CHECK_INT(d->pcie.max_width, 16);
+    CHECK_INT(d->pci_class, 0x030200);
+    CHECK(d->partitionable);
+    CHECK_INT(d->slices.gpu, 0);
     d = &m->devices[1];
     CHECK(d->healthy);
     CHECK_STR(d->health_reason, "");
     CHECK_STR(d->profile, "1g.24gb");
+    const struct weft_slices *slices = &d->slices;
+    CHECK_INT(slices->gpu, 1);
+    CHECK_INT(slices->compute, 2);
+    CHECK_INT(slices->multiprocessors, 18);
+    CHECK_INT(slices->copy, 3);
+    CHECK_INT(slices->decoders, 4);
+    CHECK_INT(slices->encoders, 5);
+    CHECK_INT(slices->jpegs, 6);
+    CHECK_INT(slices->ofas, 7);
+    CHECK(!d->partitionable);
+    CHECK_INT(m->parent_count, 1);
+    CHECK_INT(m->parents[0].index, 1);
+    CHECK_STR(m->parents[0].model, "NVIDIA GB300");
+    CHECK_STR(m->parents[0].capability, "10.3");
+    CHECK_INT(m->parents[0].memory_mib, 284208);
+    CHECK_INT(m->parents[0].pci_class, 0x030000);
     CHECK_INT(d->links_up, -1);
     CHECK_INT(d->links_total, -1);
     CHECK_INT(d->memory_mib, 0);
@@ -170,7 +189,16 @@ static void every_field_counts(void)
         {"\"generation\": 1", "\"generation\": 5"},
         {"\"width\": 8", "\"width\": 16"},
         {"\"max_generation\": 5", "\"max_generation\": 6"},
-        {"\"max_width\": 16}, \"nodes", "\"max_width\": 8}, \"nodes"},
+        {"\"max_width\": 16}, \"pci_class", "\"max_width\": 8}, \"pci_class"},
+        {"0x030200", "0x030000"},
+        {"\"partitionable\": true", "\"partitionable\": false"},
+        {"\"gpu\": 1", "\"gpu\": 2"},
+        {"\"ofas\": 7", "\"ofas\": 8"},
+        {"\"index\": 1, \"model", "\"index\": 2, \"model"},
+        {"GB300", "GB400"},
+        {"10.3", "10.4"},
+        {"284208", "284209"},
+        {"0x030000", "0x030200"},
         {"pci-0000:1b:00.0-card", "pci-0000:1b:00.0-render"},
         {"1g.24gb", "2g.48gb"},
         {"ibp3s0", "ibp3s1"},

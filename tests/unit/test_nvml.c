@@ -389,7 +389,36 @@ static void a_gpu_with_mig_on_and_no_instance_is_named(void)
         CHECK_INT(m->device_count, 7);
         CHECK_INT(m->devices[4].index, 5);
         CHECK(nvml_warns(m, "GPU 4 is left out: MIG is on and it has no instance"));
+        CHECK_INT(m->parent_count, 1);
+        CHECK_INT(m->parents[0].index, 4);
     }
+}
+
+static void what_instances_have_of_their_gpu_is_told(void)
+{
+    struct nvml_world w;
+    mig_world(&w);
+    nvml_world_edit(&w, "\"slices\": [3, 4]",
+                    "\"slices\": [3, 4], \"engines\": [42, 3, 2, 0, 1, 5]");
+    weft_auto(weft_machine_free) struct weft_machine *m = nvml_world_look(&w);
+    if (m == NULL || !CHECK_INT(m->device_count, 4) || !CHECK_INT(m->parent_count, 1)) {
+        return;
+    }
+    const struct weft_slices *s = &m->devices[0].slices;
+    CHECK_INT(s->compute, 3);
+    CHECK_INT(s->gpu, 4);
+    CHECK_INT(s->multiprocessors, 42);
+    CHECK_INT(s->copy, 3);
+    CHECK_INT(s->decoders, 2);
+    CHECK_INT(s->encoders, 0);
+    CHECK_INT(s->jpegs, 1);
+    CHECK_INT(s->ofas, 5);
+    CHECK_STR(m->parents[0].model, m->devices[0].model);
+    CHECK(m->parents[0].memory_mib > m->devices[0].memory_mib);
+    CHECK(!m->devices[0].partitionable && m->devices[3].partitionable);
+    nvml_world_edit(&w, "\"minor\": 1,", "\"minor\": 1, \"mig\": false,");
+    weft_auto(weft_machine_free) struct weft_machine *other = nvml_world_look(&w);
+    CHECK(other != NULL && !other->devices[3].partitionable);
 }
 
 /* ---- what every backend holds ---- */
@@ -434,4 +463,5 @@ WEFT_SUITE(
     {"MIG instances are devices and their GPU is not",
      mig_instances_are_devices_and_their_gpu_is_not},
     {"a GPU with MIG on and no instance is named", a_gpu_with_mig_on_and_no_instance_is_named},
+    {"what instances have of their GPU is told", what_instances_have_of_their_gpu_is_told},
     {"MIG indices may have gaps", mig_indices_may_have_gaps}, {"it conforms", it_conforms})

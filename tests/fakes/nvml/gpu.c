@@ -218,6 +218,9 @@ int nvmlDeviceGetMigMode(struct weft_nvml_handle *device, unsigned *now, unsigne
     if (rc != 0) {
         return rc;
     }
+    if (cJSON_IsFalse(mock_of(device, "mig"))) {
+        return mock_end(WEFT_NVML_NOT_SUPPORTED);
+    }
     *now = *pending = cJSON_IsArray(mock_of(device, "mig")) ? 1 : 0;
     return mock_end(0);
 }
@@ -262,5 +265,13 @@ int nvmlDeviceGetAttributes_v2(struct weft_nvml_handle *device,
         code == 0 ? mock_number(cJSON_GetArrayItem(slices, 0), &attributes->compute_slices) : code;
     code = code == 0 ? mock_number(cJSON_GetArrayItem(slices, 1), &attributes->gpu_slices) : code;
     attributes->memory_mib = mib;
+    uint32_t *const engines[] = {&attributes->multiprocessors, &attributes->copy_engines,
+                                 &attributes->decoders,        &attributes->encoders,
+                                 &attributes->jpegs,           &attributes->ofas};
+    const cJSON *counts = mock_of(device, "engines"); /* in that order; may be left out */
+    for (int i = 0; counts != NULL && code == 0 && i < (int)(sizeof(engines) / sizeof(engines[0]));
+         i++) {
+        code = mock_number(cJSON_GetArrayItem(counts, i), engines[i]);
+    }
     return mock_end(code);
 }
