@@ -8,6 +8,7 @@
 #include "controller/accept.h"
 #include "controller/affected.h"
 #include "controller/controller-internal.h"
+#include "controller/labelled.h"
 #include "controller/labels.h"
 #include "controller/options.h"
 #include "controller/output.h"
@@ -20,6 +21,7 @@
 #include "pkg/kube/meta.h"
 #include "pkg/kube/reflector.h"
 #include "pkg/source/config.h"
+#include "pkg/tree/tree.h"
 
 enum { FAILURES_MAX = 6, NODE_LABELS_MAX = 256, SAME_PLANS_MAX = 3 };
 
@@ -58,6 +60,22 @@ void weft_controller_back_off(struct weft_controller *c, int64_t wait_ns, bool a
 
 /* ---- the end of a pass ---- */
 
+/* What must stay (another owner's object lists it) is named: nothing else would tell of it. */
+static void uninstalled(struct weft_controller *c, bool good)
+{
+    const struct weft_plan *plan = &c->decision.plan;
+    const bool any = weft_controller_any_of_ours(c);
+    for (size_t i = 0; i < plan->finding_count; i++) {
+        weft_log(WEFT_LOG_WARN, plan->findings[i].kind,
+                 WEFT_KV_S("name", plan->findings[i].subject),
+                 WEFT_KV_S("detail", plan->findings[i].detail));
+    }
+    weft_log(good && !any ? WEFT_LOG_INFO : WEFT_LOG_ERROR, "uninstalled",
+             WEFT_KV_S("hypernodes_left", any ? "some" : "none"),
+             WEFT_KV_S("complete", good && !any ? "yes" : "no, run it again"));
+    weft_controller_stop(c, good && !any ? 0 : 1);
+}
+
 static void pass_ended(struct weft_controller *c, bool good)
 {
     if (good) {
@@ -65,6 +83,10 @@ static void pass_ended(struct weft_controller *c, bool good)
         weft_view_nodes_forget(&c->nodes);
         weft_accept_carried_out(c->accept);
         weft_hypernode_set_done(&c->lost);
+    }
+    if (c->options->uninstall) {
+        uninstalled(c, good);
+        return;
     }
     if (c->options->once) {
         const bool all = good && !c->decision.keep.refused &&
@@ -155,6 +177,14 @@ static int new_labels(struct weft_controller *c, struct weft_error *err)
     return weft_labels_new(c->loop, c->ours.prefix, c->options->label_rate, &env, &c->labels, err);
 }
 
+bool weft_controller_needs_labels(const struct weft_controller *c, const struct weft_node *node,
+                                  const char *values[WEFT_LAYOUT_TIERS_MAX], size_t *ret_count)
+{
+    *ret_count = weft_decision_labels(&c->decision, node->name, values);
+    return !weft_labels_current(node, c->ours.prefix, values, *ret_count) &&
+           !(*ret_count == 0 && weft_labelled_by_other(node, &c->ours, &c->hypernodes.set));
+}
+
 /* Queues every Node whose labels are not what they should be; returns how many. */
 static size_t queue_labels(struct weft_controller *c)
 {
@@ -166,8 +196,8 @@ static size_t queue_labels(struct weft_controller *c)
         if (entry->gone) {
             continue;
         }
-        const size_t count = weft_decision_labels(&c->decision, entry->node.name, values);
-        if (weft_labels_current(&entry->node, c->ours.prefix, values, count) ||
+        size_t count = 0;
+        if (!weft_controller_needs_labels(c, &entry->node, values, &count) ||
             weft_labels_under_way(c->labels, entry->node.name, values, count)) {
             continue;
         }

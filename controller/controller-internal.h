@@ -179,12 +179,16 @@ void weft_controller_schedule(struct weft_controller *c);
 /* Something changed; rush: what must not wait. */
 void weft_controller_changed(struct weft_controller *c, bool rush);
 int64_t weft_controller_now(void);
+bool weft_controller_any_of_ours(const struct weft_controller *c); /* HyperNodes */
 
 /* act.c: carries a decision out */
 void weft_controller_act(struct weft_controller *c);
 /* Carries c->repair out: HyperNodes only. */
 void weft_controller_act_repair(struct weft_controller *c);
 bool weft_controller_writing(const struct weft_controller *c);
+/* Must the Node's labels be written, and which (0: none)? Those of another instance stay. */
+bool weft_controller_needs_labels(const struct weft_controller *c, const struct weft_node *node,
+                                  const char *values[WEFT_LAYOUT_TIERS_MAX], size_t *ret_count);
 /* No pass before wait_ns and some jitter. */
 void weft_controller_back_off(struct weft_controller *c, int64_t wait_ns, bool at_least);
 

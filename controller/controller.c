@@ -185,7 +185,7 @@ int weft_controller_run(const struct weft_options *options, struct weft_error *e
     int rc = start(c, err);
     if (rc >= 0) {
         weft_log(WEFT_LOG_INFO, "started", WEFT_KV_S("version", WEFT_VERSION),
-                 WEFT_KV_S("config", options->config),
+                 WEFT_KV_S("config", options->config != NULL ? options->config : ""),
                  WEFT_KV_S("server", weft_kube_config_server(weft_kube_client_config(c->client))));
         weft_events_hold(c->events, c->config->paused);
         if (c->config->paused) {

@@ -372,6 +372,22 @@ int weft_decide(const struct weft_decide_input *input, struct weft_decision *ret
     return 0;
 }
 
+int weft_decide_nothing(const struct weft_names_of_ours *ours,
+                        const struct weft_hypernode_set *live, struct weft_decision *ret_decision,
+                        struct weft_error *err)
+{
+    weft_auto(weft_decision_done) struct weft_decision decision = {.keep.due = INT64_MAX};
+    const struct weft_plan_options options = {.instance = ours->instance, .check = true};
+    int rc = weft_plan_build(live, &decision.keep.set, &options, &decision.plan, err);
+    rc = rc < 0 ? rc : weft_forest_new(&decision.keep.set, NULL, &decision.places, err);
+    if (rc < 0) {
+        return rc;
+    }
+    *ret_decision = decision;
+    decision = (struct weft_decision){0};
+    return 0;
+}
+
 size_t weft_decision_labels(const struct weft_decision *decision, const char *node,
                             const char *ret_values[WEFT_LAYOUT_TIERS_MAX])
 {

@@ -75,6 +75,12 @@ WEFT_DEFINE_AUTO_VALUE(struct weft_decision, weft_decision_done)
 int weft_decide(const struct weft_decide_input *input, struct weft_decision *ret_decision,
                 struct weft_error *err) __attribute__((warn_unused_result));
 
+/* The decision to take all of ours away, whatever any source says: no HyperNode, no label. tree is
+ * NULL. Errors: those of the plan. */
+int weft_decide_nothing(const struct weft_names_of_ours *ours,
+                        const struct weft_hypernode_set *live, struct weft_decision *ret_decision,
+                        struct weft_error *err) __attribute__((warn_unused_result));
+
 /* The values of the Node's tier labels, tier 1 first, borrowed; 0: it gets none. */
 size_t weft_decision_labels(const struct weft_decision *decision, const char *node,
                             const char *ret_values[WEFT_LAYOUT_TIERS_MAX]);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "controller/decide.h"
 #include "pkg/base/map.h"
@@ -135,4 +136,21 @@ int weft_labelled_places(const struct weft_node *nodes, size_t count, size_t tie
     weft_map_free(r.index);
     weft_free(r.objects);
     return rc < 0 ? weft_err_errno(err, -rc, "tier labels") : 0;
+}
+
+bool weft_labelled_by_other(const struct weft_node *node, const struct weft_names_of_ours *ours,
+                            const struct weft_hypernode_set *hypernodes)
+{
+    for (size_t i = 0; i < WEFT_LAYOUT_TIERS_MAX; i++) {
+        char key[KEY_MAX];
+        (void)snprintf(key, sizeof(key), "%stier-%zu", ours->prefix, i + 1);
+        const char *name = weft_node_label(node, key);
+        const struct weft_hypernode *hn =
+            name != NULL ? weft_hypernode_set_get(hypernodes, name) : NULL;
+        if (hn != NULL && !weft_hypernode_is_ours(hn, ours->instance) &&
+            strcmp(weft_hypernode_text(hn->managed_by), WEFT_LABEL_MANAGED_BY_VALUE) == 0) {
+            return true;
+        }
+    }
+    return false;
 }

@@ -4,6 +4,7 @@
 #ifndef WEFT_CONTROLLER_LABELLED_H
 #define WEFT_CONTROLLER_LABELLED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "pkg/base/error.h"
@@ -18,5 +19,10 @@ struct weft_node;
 int weft_labelled_places(const struct weft_node *nodes, size_t count, size_t tiers,
                          const struct weft_names_of_ours *ours, struct weft_hypernode_set *ret_set,
                          struct weft_error *err) __attribute__((warn_unused_result));
+
+/* Does a tier label of the Node name a HyperNode of another weft instance? Then the labels are that
+ * one's, which has the same prefix. */
+bool weft_labelled_by_other(const struct weft_node *node, const struct weft_names_of_ours *ours,
+                            const struct weft_hypernode_set *hypernodes);
 
 #endif

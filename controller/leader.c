@@ -167,7 +167,10 @@ static void give_up(struct weft_controller *c)
                  WEFT_KV_S("error", c->last_error.message));
     } else if (c->other_holder[0] != '\0') {
         weft_log(WEFT_LOG_ERROR, "the Lease was not free", WEFT_KV_S("holder", c->other_holder),
-                 WEFT_KV_S("hint", "a running controller already does what --once would do"));
+                 WEFT_KV_S("hint", c->options->uninstall
+                                       ? "stop the running controller first (scale its Deployment "
+                                         "to 0 replicas): it would make again what is removed"
+                                       : "a running controller already does what --once would do"));
     } else {
         weft_log(WEFT_LOG_ERROR, "the API server did not answer in time");
     }

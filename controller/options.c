@@ -22,6 +22,8 @@ const char weft_options_usage[] =
     "  --kubeconfig FILE    default: the pod's service account, else $KUBECONFIG, else\n"
     "                       ~/.kube/config; --context NAME takes another of its contexts\n"
     "  --once               one pass, then exit\n"
+    "  --uninstall          remove the HyperNodes and tier labels of this controller, then exit;\n"
+    "                       no --config. Stop the running controller first: it has the Lease\n"
     "  --dry-run            print what a pass would write and write nothing\n"
     "  --output DIR         write HyperNode manifests to DIR, nothing to the API server\n"
     "  --against DIR        with --output: also numbered steps from the state in this DIR\n"
@@ -48,6 +50,7 @@ enum flag {
     FLAG_KUBECONFIG,
     FLAG_CONTEXT,
     FLAG_ONCE,
+    FLAG_UNINSTALL,
     FLAG_DRY_RUN,
     FLAG_OUTPUT,
     FLAG_AGAINST,
@@ -75,6 +78,7 @@ static const struct option long_options[] = {
     {"kubeconfig", required_argument, NULL, FLAG_KUBECONFIG},
     {"context", required_argument, NULL, FLAG_CONTEXT},
     {"once", no_argument, NULL, FLAG_ONCE},
+    {"uninstall", no_argument, NULL, FLAG_UNINSTALL},
     {"dry-run", no_argument, NULL, FLAG_DRY_RUN},
     {"output", required_argument, NULL, FLAG_OUTPUT},
     {"against", required_argument, NULL, FLAG_AGAINST},
@@ -130,11 +134,13 @@ static const char **text_slot(struct weft_options *o, int flag)
 
 static bool switch_flag(struct weft_options *o, int flag)
 {
-    o->once = o->once || flag == FLAG_ONCE;
+    o->once = o->once || flag == FLAG_ONCE || flag == FLAG_UNINSTALL;
+    o->uninstall = o->uninstall || flag == FLAG_UNINSTALL;
     o->dry_run = o->dry_run || flag == FLAG_DRY_RUN;
     o->version = o->version || flag == FLAG_VERSION;
     o->help = o->help || flag == FLAG_HELP;
-    return flag == FLAG_ONCE || flag == FLAG_DRY_RUN || flag == FLAG_VERSION || flag == FLAG_HELP;
+    return flag == FLAG_ONCE || flag == FLAG_UNINSTALL || flag == FLAG_DRY_RUN ||
+           flag == FLAG_VERSION || flag == FLAG_HELP;
 }
 
 static const char *name_of(int flag)
@@ -288,6 +294,12 @@ static const char *check_run(const struct weft_options *o)
     if (o->listen != NULL && (o->once || o->dry_run || o->output != NULL)) {
         return "--listen is for a controller that stays: not with --once, --dry-run or --output";
     }
+    if (o->uninstall && o->config != NULL) {
+        return "--uninstall removes all of this controller's: it reads no --config";
+    }
+    if (o->uninstall && o->output != NULL) {
+        return "--uninstall is for a cluster: not with --output";
+    }
     return NULL;
 }
 
@@ -295,7 +307,7 @@ static int check(const struct weft_options *o, struct weft_error *err)
 {
     const char *wrong = check_output(o);
     wrong = wrong == NULL ? check_run(o) : wrong;
-    if (o->config == NULL) {
+    if (o->config == NULL && !o->uninstall) {
         wrong = "--config FILE is missing";
     } else if (wrong != NULL) {
         return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "%s", wrong);

@@ -11,7 +11,7 @@
 
 /* Text is borrowed from argv, the environment, or static. */
 struct weft_options {
-    const char *config;     /* file; never NULL */
+    const char *config;     /* file; NULL with uninstall only */
     const char *kubeconfig; /* NULL: in-cluster, else $KUBECONFIG, else ~/.kube/config */
     const char *context;    /* of the kubeconfig; NULL: its current one */
     const char *ns;         /* of the Lease and the Events about the controller */
@@ -25,7 +25,8 @@ struct weft_options {
     const char *volcano_ns; /* where Volcano is installed */
     const char *volcano_release; /* the name of its chart's release */
     const char *pods;            /* file with the pods that run; with dry_run or against only */
-    bool once;
+    bool once;                   /* also set by uninstall */
+    bool uninstall;              /* config is NULL then */
     bool dry_run;
     bool help;
     bool version;

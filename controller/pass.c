@@ -109,7 +109,7 @@ void weft_controller_changed(struct weft_controller *c, bool rush)
 
 /* ---- what ---- */
 
-static bool any_of_ours(const struct weft_controller *c)
+bool weft_controller_any_of_ours(const struct weft_controller *c)
 {
     for (size_t i = 0; i < c->hypernodes.set.count; i++) {
         if (weft_hypernode_is_ours(&c->hypernodes.set.items[i], c->ours.instance)) {
@@ -142,7 +142,7 @@ static void remember(struct weft_controller *c, const struct weft_node *nodes, s
  * they are not to be written: the labels on the Nodes are all that tells where Nodes have been. */
 static bool labels_tell_places(struct weft_controller *c)
 {
-    if (c->options->against != NULL || any_of_ours(c)) {
+    if (c->options->against != NULL || weft_controller_any_of_ours(c)) {
         c->crd_was_missing = false;
         return false;
     }
@@ -162,7 +162,7 @@ static int decide(struct weft_controller *c, struct weft_error *err)
     if (weft_view_nodes_array(&c->nodes, &nodes, &count) < 0) {
         return weft_err_nomem(err);
     }
-    if (count == 0 && any_of_ours(c)) {
+    if (count == 0 && weft_controller_any_of_ours(c)) {
         return weft_err_set(err, -ENODATA, WEFT_ERR_CONFIG,
                             "the API server lists no Node at all: nothing is changed");
     }
@@ -211,6 +211,12 @@ static int decide(struct weft_controller *c, struct weft_error *err)
     return rc;
 }
 
+static int decide_nothing(struct weft_controller *c, struct weft_error *err)
+{
+    weft_decision_done(&c->decision);
+    return weft_decide_nothing(&c->ours, &c->hypernodes.set, &c->decision, err);
+}
+
 static void run_pass(struct weft_controller *c)
 {
     struct weft_error err = {0};
@@ -220,7 +226,7 @@ static void run_pass(struct weft_controller *c)
     c->keep_due = INT64_MAX;
     c->not_before = 0;
     (void)weft_sources_refresh(c->sources);
-    if (decide(c, &err) < 0) {
+    if ((c->options->uninstall ? decide_nothing(c, &err) : decide(c, &err)) < 0) {
         c->stats.passes_failed++;
         weft_log(WEFT_LOG_ERROR, "pass failed", WEFT_KV_S("error", err.message));
         weft_controller_say(c, true, "PassFailed", "KeepState", err.message);
@@ -237,8 +243,10 @@ static void run_pass(struct weft_controller *c)
     weft_accept_watch(c->accept, c->decision.keep.refusals.count > 0);
     c->stats.last_pass = weft_clock_realtime(weft_clock_system());
     weft_histogram_add(&c->stats.pass_time, weft_controller_now() - start);
-    weft_controller_report(c);
-    weft_controller_thought(c, "");
+    if (!c->options->uninstall) {
+        weft_controller_report(c);
+        weft_controller_thought(c, "");
+    }
     weft_controller_act(c);
 }
 

@@ -22,12 +22,23 @@
  * the next event. */
 #define REREAD_NS (200 * WEFT_NS_PER_MS)
 
+/* --uninstall wants nothing to be there, whatever a file says: also if that is gone or broken. */
+static int built_in(char **ret_text, size_t *ret_len, struct weft_error *err)
+{
+    static const char text[] = "apiVersion: weft.dev/v1alpha1\nkind: ControllerConfig\n";
+    *ret_text = weft_strdup(text);
+    *ret_len = sizeof(text) - 1;
+    return *ret_text != NULL ? 0 : weft_err_nomem(err);
+}
+
 int weft_controller_load_config(struct weft_controller *c, struct weft_error *err)
 {
     weft_autofree char *text = NULL;
     size_t len = 0;
     bool changed = false;
-    int rc = weft_file_read(c->options->config, WEFT_CONFIG_MAX, &text, &len, err);
+    int rc = c->options->uninstall
+                 ? built_in(&text, &len, err)
+                 : weft_file_read(c->options->config, WEFT_CONFIG_MAX, &text, &len, err);
     if (rc < 0) {
         return rc;
     }
@@ -35,7 +46,8 @@ int weft_controller_load_config(struct weft_controller *c, struct weft_error *er
         return 0;
     }
     weft_auto(weft_config_free) struct weft_config *config = NULL;
-    rc = weft_config_parse(text, len, c->options->config, &config, err);
+    rc = weft_config_parse(text, len, c->options->config != NULL ? c->options->config : "built-in",
+                           &config, err);
     if (rc < 0) {
         return rc;
     }

@@ -235,9 +235,9 @@ static size_t label_writes(const struct weft_controller *c)
     for (size_t i = 0; i < c->nodes.count; i++) {
         const struct weft_view_node *entry = &c->nodes.items[i];
         const char *values[WEFT_LAYOUT_TIERS_MAX];
+        size_t tiers = 0;
         if (!entry->gone) {
-            const size_t tiers = weft_decision_labels(&c->decision, entry->node.name, values);
-            count += !weft_labels_current(&entry->node, c->ours.prefix, values, tiers);
+            count += weft_controller_needs_labels(c, &entry->node, values, &tiers);
         }
     }
     return count;
