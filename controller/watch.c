@@ -113,7 +113,8 @@ static void world_changed(struct weft_controller *c, bool rush)
 static void hypernode_gone(struct weft_controller *c, const struct weft_hypernode *hn)
 {
     const bool ours = weft_hypernode_is_ours(hn, c->ours.instance);
-    if (weft_view_hypernodes_gone(&c->hypernodes, hn->name, hn->uid)) {
+    const bool own_write = c->apply != NULL && weft_apply_expects_gone(c->apply, hn->name);
+    if (weft_view_hypernodes_gone(&c->hypernodes, hn->name, hn->uid) && !own_write) {
         /* one of ours that we did not delete: its parent dangles, so no debounce */
         if (ours) {
             weft_lost_note(&c->lost, hn);

@@ -281,6 +281,13 @@ bool weft_apply_expects(const struct weft_apply *apply, const struct weft_hypern
            as_wanted(step_now(apply), hn);
 }
 
+bool weft_apply_expects_gone(const struct weft_apply *apply, const char *name)
+{
+    WEFT_CHECK(apply, MAGIC);
+    return apply->call != NULL && is_delete(step_now(apply)) &&
+           strcmp(step_now(apply)->object.name, name) == 0;
+}
+
 /* Keeps what later steps need of a confirmed object and hands it to the view. */
 static int take_object(struct weft_apply *apply, const struct weft_json *body,
                        struct weft_hypernode *ret_hn, struct weft_error *err)

@@ -81,6 +81,9 @@ void weft_apply_stop(struct weft_apply *apply);
 /* Is hn what the write under way makes? A watch may show it before the answer does. */
 bool weft_apply_expects(const struct weft_apply *apply, const struct weft_hypernode *hn);
 
+/* Is the write under way the delete of that object? */
+bool weft_apply_expects_gone(const struct weft_apply *apply, const char *name);
+
 /* "done", "stale", …; static. */
 const char *weft_apply_outcome_name(enum weft_apply_outcome outcome);
 

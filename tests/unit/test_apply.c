@@ -494,6 +494,7 @@ static void test_expects(void)
     CHECK(weft_apply_expects(d.apply, weft_hypernode_set_get(&wanted, "a")));
     CHECK(!weft_apply_expects(d.apply, weft_hypernode_set_get(&d.view, "a")));
     CHECK(!weft_apply_expects(d.apply, weft_hypernode_set_get(&wanted, "b")));
+    CHECK(!weft_apply_expects_gone(d.apply, "a")); /* it is no delete */
     drive_done(&d);
 }
 

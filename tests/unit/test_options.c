@@ -50,6 +50,8 @@ static void test_good(void)
     CHECK_INT(o.watch_idle_ns, 3 * WEFT_NS_PER_S);
     CHECK_INT(o.log_format, WEFT_LOG_JSON);
     CHECK_INT(o.log_level, WEFT_LOG_DEBUG);
+    CHECK_INT(PARSE(&o, &err, "--uninstall"), 0);
+    CHECK(o.uninstall && o.once && o.config == NULL);
     CHECK_INT(PARSE(&o, &err, "--help"), 0);
     CHECK(o.help);
     CHECK_INT(PARSE(&o, &err, "--version"), 0);
@@ -72,6 +74,10 @@ static void test_wrong(void)
     struct weft_error err;
     CHECK_INT(PARSE(&o, &err, "--once"), -EINVAL);
     CHECK_CONTAINS(err.message, "--config");
+    CHECK_INT(PARSE(&o, &err, "--uninstall", "--config", "c"), -EINVAL);
+    CHECK_CONTAINS(err.message, "reads no --config");
+    CHECK_INT(PARSE(&o, &err, "--uninstall", "--output", "d"), -EINVAL);
+    CHECK_CONTAINS(err.message, "not with --output");
     CHECK_INT(PARSE(&o, &err, "--config", "c", "--nonsense"), -EINVAL);
     CHECK_CONTAINS(err.message, "--nonsense");
     CHECK_INT(PARSE(&o, &err, "--config"), -EINVAL);

@@ -76,8 +76,12 @@ func newController(t testing.TB, dir, kubeconfig, config string, args ...string)
 	t.Helper()
 	c := &Controller{Dir: dir, Config: filepath.Join(dir, "config.yaml")}
 	Write(t, c.Config, config)
+	argv := []string{Program(t, "weft-controller"), "--kubeconfig", kubeconfig}
+	if config != "" { // --uninstall has none
+		argv = append(argv, "--config", c.Config)
+	}
 	c.command = Command{Name: "weft-controller", Log: filepath.Join(dir, "controller.log"),
-		Argv: append([]string{Program(t, "weft-controller"), "--config", c.Config, "--kubeconfig", kubeconfig}, args...),
+		Argv: append(argv, args...),
 		Env:  []string{"POD_NAME=weft-controller-test", "POD_NAMESPACE=" + Namespace}}
 	return c
 }

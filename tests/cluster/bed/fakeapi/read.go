@@ -67,8 +67,10 @@ func selector(query url.Values) (func(Object) bool, error) {
 	}
 	return func(object Object) bool {
 		meta := metadata(object)
+		spec, _ := object["spec"].(map[string]any) // a pod's node
 		return byLabel.Matches(labelsOf(object)) &&
-			byField.Matches(fields.Set{"metadata.name": text(meta, "name"), "metadata.namespace": text(meta, "namespace")})
+			byField.Matches(fields.Set{"metadata.name": text(meta, "name"), "metadata.namespace": text(meta, "namespace"),
+				"spec.nodeName": text(spec, "nodeName")})
 	}, nil
 }
 
