@@ -65,6 +65,9 @@ static void put_refusals(const struct weft_status_facts *f, struct weft_json_wri
         const struct weft_refusal *r = &f->refusals->items[i];
         weft_json_open(w, '{');
         weft_json_kv_string(w, "hash", r->hash);
+        if (r->target[0] != '\0') { /* `weftctl accept` hands it on */
+            weft_json_kv_string(w, "target", r->target);
+        }
         weft_json_kv_string(w, "kind", weft_refusal_kind_name(r->kind));
         weft_json_kv_string(w, "text", r->text);
         weft_json_close(w, '}');

@@ -42,16 +42,10 @@ struct run {
 static void take_refusals(void *data, const struct weft_kube_result *result)
 {
     struct run *run = data;
-    const struct weft_json *map = weft_json_get(result->body, "data");
-    const char *text = weft_json_string(weft_json_get(map, WEFT_STATUS_REFUSED));
-    struct weft_str rest = weft_str(text != NULL ? text : "");
-    struct weft_str line;
-    while (run->refusals->count < WEFT_REFUSALS_MAX && weft_str_line(&rest, &line)) {
-        struct weft_refusal *r = &run->refusals->items[run->refusals->count];
-        if (weft_refusal_read(line.data, line.len, r)) {
-            weft_str_printable(r->text, strlen(r->text), "");
-            run->refusals->count++;
-        }
+    weft_refusals_read(result->body, run->refusals);
+    for (size_t i = 0; i < run->refusals->count; i++) {
+        char *text = run->refusals->items[i].text;
+        weft_str_printable(text, strlen(text), "");
     }
 }
 

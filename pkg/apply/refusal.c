@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares refusals with what was accepted; writes and reads them as lines. */
+/* Compares refusals with what was accepted; reads both from their ConfigMaps. */
 #include "pkg/apply/refusal.h"
 
 #include <string.h>
 #include <time.h>
 
-#include "pkg/base/buf.h"
 #include "pkg/base/clock.h"
 #include "pkg/base/str.h"
 #include "pkg/json/json.h"
@@ -37,43 +36,30 @@ bool weft_refusal_accepted(const struct weft_refusal *refusal,
     return false;
 }
 
-/* ---- as text ---- */
+/* ---- what the status shows ---- */
 
-void weft_refusals_write(const struct weft_refusals *refusals, struct weft_buf *buf)
+static bool is_hash(struct weft_str text)
 {
-    for (size_t i = 0; i < refusals->count; i++) {
-        const struct weft_refusal *r = &refusals->items[i];
-        (void)weft_buf_printf(buf, "%s %s %s %s\n", r->hash, r->target[0] != '\0' ? r->target : "-",
-                              weft_refusal_kind_name(r->kind), r->text);
-    }
+    uint64_t value = 0;
+    return text.len == HASH_LEN && weft_parse_hex64(text, &value) == 0;
 }
 
-static bool read_hash(struct weft_str *rest, bool may_lack, char ret_hash[WEFT_REFUSAL_HASH_MAX])
+static bool read_hash(const struct weft_json *change, const char *key,
+                      char ret_hash[WEFT_REFUSAL_HASH_MAX])
 {
-    struct weft_str word;
-    uint64_t value = 0;
-    if (!weft_str_word(rest, &word)) {
+    const char *text = weft_json_string(weft_json_get(change, key));
+    if (text == NULL || !is_hash(weft_str(text))) {
         return false;
     }
-    if (may_lack && word.len == 1 && word.data[0] == '-') {
-        return true;
-    }
-    if (word.len != WEFT_REFUSAL_HASH_MAX - 1 || weft_parse_hex64(word, &value) < 0) {
-        return false;
-    }
-    memcpy(ret_hash, word.data, word.len);
+    memcpy(ret_hash, text, HASH_LEN);
     return true;
 }
 
-static bool read_kind(struct weft_str *rest, enum weft_refusal_kind *ret_kind)
+static bool read_kind(const struct weft_json *change, enum weft_refusal_kind *ret_kind)
 {
-    struct weft_str word;
-    if (!weft_str_word(rest, &word)) {
-        return false;
-    }
-    for (int kind = 0; kind < WEFT_REFUSAL_KIND_COUNT; kind++) {
-        const char *name = weft_refusal_kind_name((enum weft_refusal_kind)kind);
-        if (strlen(name) == word.len && memcmp(name, word.data, word.len) == 0) {
+    const char *text = weft_json_string(weft_json_get(change, "kind"));
+    for (int kind = 0; text != NULL && kind < WEFT_REFUSAL_KIND_COUNT; kind++) {
+        if (strcmp(weft_refusal_kind_name((enum weft_refusal_kind)kind), text) == 0) {
             *ret_kind = (enum weft_refusal_kind)kind;
             return true;
         }
@@ -81,27 +67,36 @@ static bool read_kind(struct weft_str *rest, enum weft_refusal_kind *ret_kind)
     return false;
 }
 
-bool weft_refusal_read(const char *line, size_t len, struct weft_refusal *ret_refusal)
+static void read_changes(const struct weft_json *document, struct weft_refusals *refusals)
 {
-    struct weft_refusal r = {0};
-    struct weft_str rest = {.data = line, .len = len};
-    if (!read_hash(&rest, false, r.hash) || !read_hash(&rest, true, r.target) ||
-        !read_kind(&rest, &r.kind)) {
-        return false;
+    const struct weft_json *all = weft_json_get(document, "refusedChanges");
+    for (size_t i = 0; i < weft_json_count(all) && refusals->count < WEFT_REFUSALS_MAX; i++) {
+        const struct weft_json *change = weft_json_at(all, i);
+        const char *text = weft_json_string(weft_json_get(change, "text"));
+        struct weft_refusal r = {0};
+        if (!read_hash(change, "hash", r.hash) || !read_kind(change, &r.kind)) {
+            continue;
+        }
+        (void)read_hash(change, "target", r.target);
+        const size_t len = text != NULL ? strnlen(text, sizeof(r.text) - 1) : 0;
+        memcpy(r.text, text != NULL ? text : "", len);
+        refusals->items[refusals->count++] = r;
     }
-    const struct weft_str text = weft_str_trim(rest);
-    memcpy(r.text, text.data, text.len < sizeof(r.text) ? text.len : sizeof(r.text) - 1);
-    *ret_refusal = r;
-    return true;
+}
+
+void weft_refusals_read(const struct weft_json *configmap, struct weft_refusals *ret_refusals)
+{
+    const struct weft_json *data = weft_json_get(configmap, "data");
+    const char *text = weft_json_string(weft_json_get(data, WEFT_STATUS_DOCUMENT));
+    weft_auto(weft_json_free) struct weft_json *document = NULL;
+    ret_refusals->count = 0;
+    if (text != NULL &&
+        weft_json_parse(text, strlen(text), WEFT_STATUS_DOCUMENT, &document, NULL) == 0) {
+        read_changes(document, ret_refusals);
+    }
 }
 
 /* ---- what is accepted ---- */
-
-static bool is_hash(struct weft_str text)
-{
-    uint64_t value = 0;
-    return text.len == HASH_LEN && weft_parse_hex64(text, &value) == 0;
-}
 
 /* What is no time says nothing. */
 static bool too_old(struct weft_str time, int64_t now)

@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct weft_buf;
 struct weft_json;
 
 enum weft_refusal_kind {
@@ -60,14 +59,12 @@ size_t weft_accepted_read(const struct weft_json *configmap, int64_t now,
 /* Is that text a hash? */
 bool weft_refusal_is_hash(const char *text);
 
-/* Where refusals are shown: this key of the ConfigMap holds a line each, "<hash> <target> <kind>
- * <text>"; a target that there is not is "-". `weftctl accept` reads it. */
+/* Where refusals are shown: in the document under this key of the ConfigMap, as refusedChanges.
+ * `weftctl accept` reads it. */
 #define WEFT_STATUS_CONFIGMAP "weft-status"
-#define WEFT_STATUS_REFUSED "refused"
-/* Appends the lines; check the buffer's status. */
-void weft_refusals_write(const struct weft_refusals *refusals, struct weft_buf *buf);
-/* Reads one line; false if it is none. */
-bool weft_refusal_read(const char *line, size_t len, struct weft_refusal *ret_refusal);
+#define WEFT_STATUS_DOCUMENT "status.json"
+/* Reads the ConfigMap; what is not understood is left out. */
+void weft_refusals_read(const struct weft_json *configmap, struct weft_refusals *ret_refusals);
 
 /* "brake", "tiers", "foreign-tier", "move"; static. */
 const char *weft_refusal_kind_name(enum weft_refusal_kind kind);

@@ -67,6 +67,60 @@ func (s *small) accepted(t *testing.T) fakeapi.Object {
 	return s.Do(t, http.MethodGet, "/api/v1/namespaces/"+bed.Namespace+"/configmaps/weft-accepted", nil)
 }
 
+// Killed after each write of an accepted change: the next start carries it out to its end, with no
+// further word, since where it leads is part of the word.
+func TestControllerAcceptKilled(t *testing.T) {
+	t.Parallel()
+	s := newSmall(t, 32)
+	c := s.StartController(t, s.way, slowConfig)
+	s.wait(t, 15*time.Second)
+	for i := range 16 {
+		s.move(t, fmt.Sprintf("gpu-%03d", i), 7)
+	}
+	hash := refused(t, c)
+	bed.Poll(t, 15*time.Second, "the refused change in the list of what waits", func() error {
+		if out, code := s.Ctl(t, s.way, "accept"); code != 1 || !strings.Contains(out, hash+"  brake") {
+			return fmt.Errorf("%d, %s", code, out)
+		}
+		return nil
+	})
+	c.Stop(t)
+	mark := s.mark()
+	s.accepts(t, hash)
+	writes := 0
+	for round := 0; ; round++ {
+		if round > 40 {
+			t.Fatal("it does not come to an end")
+		}
+		before := s.mark()
+		s.way.Judge(func(r *http.Request) bed.Fault { // one HyperNode write, and no more
+			if bed.IsWrite(r) && strings.Contains(r.URL.Path, "hypernodes") && len(s.writes(before, "hypernodes")) > 0 {
+				return bed.Fault{Status: http.StatusInternalServerError}
+			}
+			return bed.Fault{}
+		})
+		c.Restart(t)
+		bed.Poll(t, 15*time.Second, "one write, or the end", func() error {
+			if len(s.writes(before, "hypernodes")) == 0 && s.right(t) != nil {
+				return fmt.Errorf("neither: %w\n%s", s.right(t), c.Tail(3))
+			}
+			return nil
+		})
+		c.Crash(t)
+		writes += len(s.writes(before, "hypernodes"))
+		if len(s.writes(before, "hypernodes")) == 0 {
+			break
+		}
+	}
+	s.way.Judge(nil)
+	s.sound(t, mark)
+	// leaf 7 takes 16 in; spine 0, 1 and core 0 go with leaves 0 to 3: core 0, two spines, four
+	// leaves deleted from the top, one claim
+	if writes != 8 {
+		t.Errorf("%d writes, want 8: %q", writes, s.writes(mark, "hypernodes"))
+	}
+}
+
 // Tiers that would change their meaning are refused, however few Nodes there are.
 func TestControllerTiersRefused(t *testing.T) {
 	t.Parallel()

@@ -6,7 +6,6 @@
 
 #include "ctl/ctl.h"
 #include "pkg/apply/refusal.h"
-#include "pkg/base/buf.h"
 #include "pkg/base/clock.h"
 #include "pkg/base/file.h"
 #include "pkg/json/json.h"
@@ -17,47 +16,44 @@
 #define H1 "0123456789abcdef"
 #define H2 "fedcba9876543210"
 #define T1 "1111222233334444"
-#define STATUS                                                                                     \
-    "{\"data\":{\"refused\":\"" H1 " " T1 " brake 3 of 10 would move.\\n" H2                       \
-    " - tiers leaf\\u001b=2\\n\"}}"
+/* a quotation mark of a document inside of a document */
+#define Q "\\\""
+#define FIELD(key, value) Q key Q ":" Q value Q
+#define FIRST FIELD("hash", H1) "," FIELD("target", T1) "," FIELD("kind", "brake")
+#define SECOND FIELD("hash", H2) "," FIELD("kind", "tiers")
+#define NOT_A_KIND FIELD("hash", H1) "," FIELD("kind", "other")
+#define NOT_A_HASH FIELD("hash", "x") "," FIELD("kind", "move")
+#define CHANGES                                                                                    \
+    "{" FIRST "," FIELD("text", "Of 10, 3.") "},{" SECOND "," FIELD(                               \
+        "text", "leaf\\\\u001b=2") "},{" NOT_A_KIND "},{" NOT_A_HASH "}"
+#define STATUS "{\"data\":{\"status.json\":\"{" Q "refusedChanges" Q ":[" CHANGES "]}\"}}"
 
 /* ---- as text ---- */
 
-static void lines_are_read_as_they_are_written(void)
+static void read_status(const char *text, struct weft_refusals *refusals)
 {
-    struct weft_refusals all = {
-        .items = {{.kind = WEFT_REFUSAL_BRAKE, .hash = H1, .target = T1, .text = "Three. Four."},
-                  {.kind = WEFT_REFUSAL_MOVE, .hash = H2, .text = "n1"}},
-        .count = 2};
-    weft_auto(weft_buf_done) struct weft_buf buf;
-    weft_buf_init(&buf, 4096);
-    weft_refusals_write(&all, &buf);
-    CHECK_STR(weft_buf_text(&buf), H1 " " T1 " brake Three. Four.\n" H2 " - move n1\n");
-    struct weft_refusal r;
-    const char *text = weft_buf_text(&buf);
-    CHECK(weft_refusal_read(text, strcspn(text, "\n"), &r));
-    CHECK_INT(r.kind, WEFT_REFUSAL_BRAKE);
-    CHECK_STR(r.target, T1);
-    CHECK_STR(r.text, "Three. Four.");
-    text += strcspn(text, "\n") + 1;
-    CHECK(weft_refusal_read(text, strcspn(text, "\n"), &r));
-    CHECK_INT(r.kind, WEFT_REFUSAL_MOVE);
-    CHECK_STR(r.target, "");
-    static const char *const wrong[] = {"",
-                                        H1,
-                                        H1 " x brake y",
-                                        "- - brake y",
-                                        H1 " - other y",
-                                        "0123456789abcde - brake y",
-                                        H1 " " T1 "0 brake y"};
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        CHECK(!weft_refusal_read(wrong[i], strlen(wrong[i]), &r));
+    weft_auto(weft_json_free) struct weft_json *doc = NULL;
+    CHECK_INT(weft_json_parse(text, strlen(text), "text", &doc, NULL), 0);
+    weft_refusals_read(doc, refusals);
+}
+
+static void refusals_are_read_from_the_status(void)
+{
+    struct weft_refusals all;
+    read_status(STATUS, &all);
+    CHECK_INT(all.count, 2); /* the others have a kind or a hash that there is not */
+    CHECK_INT(all.items[0].kind, WEFT_REFUSAL_BRAKE);
+    CHECK_STR(all.items[0].hash, H1);
+    CHECK_STR(all.items[0].target, T1);
+    CHECK_STR(all.items[0].text, "Of 10, 3.");
+    CHECK_INT(all.items[1].kind, WEFT_REFUSAL_TIERS);
+    CHECK_STR(all.items[1].target, "");
+    static const char *const none[] = {"{}", "{\"data\":{\"status.json\":\"{\"}}",
+                                       "{\"data\":{\"status.json\":\"[]\"}}"};
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+        read_status(none[i], &all);
+        CHECK_INT(all.count, 0);
     }
-    char long_text[WEFT_REFUSAL_TEXT_MAX * 2];
-    memset(long_text, 'a', sizeof(long_text));
-    memcpy(long_text, H1 " - brake ", strlen(H1 " - brake "));
-    CHECK(weft_refusal_read(long_text, sizeof(long_text), &r));
-    CHECK_INT(strlen(r.text), WEFT_REFUSAL_TEXT_MAX - 1);
 }
 
 /* 2026-01-02T00:00:00Z is 1767312000 s. */
@@ -144,10 +140,10 @@ static void what_waits_is_listed(void)
     up(&b, steps, 6);
     weft_auto(ctl_result_done) struct ctl_result r = ctl_run(weft_ctl_accept_to, "accept", b.args);
     CHECK_INT(r.status, WEFT_CTL_FAILED);
-    CHECK_STR(r.out, H1 "  brake         3 of 10 would move.\n" H2 "  tiers         leaf?=2\n");
+    CHECK_STR(r.out, H1 "  brake         Of 10, 3.\n" H2 "  tiers         leaf?=2\n");
     weft_auto(ctl_result_done) struct ctl_result r2 = ctl_run(weft_ctl_accept_to, "accept", b.args);
     CHECK_INT(r2.status, WEFT_CTL_OK);
-    CHECK_CONTAINS(r2.out, H1 "  brake         (accepted) 3 of 10");
+    CHECK_CONTAINS(r2.out, H1 "  brake         (accepted) Of 10");
     weft_auto(ctl_result_done) struct ctl_result r3 = ctl_run(weft_ctl_accept_to, "accept", b.args);
     CHECK_INT(r3.status, WEFT_CTL_OK);
     CHECK_STR(r3.out, "nothing waits\n");
@@ -171,7 +167,7 @@ static void a_word_is_written(void)
     (void)snprintf(args, sizeof(args), H1 " %s", b.args);
     weft_auto(ctl_result_done) struct ctl_result r = ctl_run(weft_ctl_accept_to, "accept", args);
     CHECK_INT(r.status, WEFT_CTL_OK);
-    CHECK_STR(r.out, H1 " accepted: 3 of 10 would move.\n");
+    CHECK_STR(r.out, H1 " accepted: Of 10, 3.\n");
     (void)fake_script_seen(&b.script, &seen);
     weft_auto(weft_json_free) struct weft_json *doc = NULL;
     struct weft_acceptance a[WEFT_ACCEPTANCES_MAX];
@@ -208,7 +204,7 @@ static void what_goes_wrong_is_told(void)
     CHECK_CONTAINS(r2.err, "16 hexadecimal digits");
 }
 
-WEFT_SUITE(ctl_accept, {"lines_are_read_as_they_are_written", lines_are_read_as_they_are_written},
+WEFT_SUITE(ctl_accept, {"refusals_are_read_from_the_status", refusals_are_read_from_the_status},
            {"words_are_good_for_a_day", words_are_good_for_a_day},
            {"one_word_is_for_one_change", one_word_is_for_one_change},
            {"what_waits_is_listed", what_waits_is_listed}, {"a_word_is_written", a_word_is_written},
