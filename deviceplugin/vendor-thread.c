@@ -10,6 +10,7 @@
 #include "deviceplugin/vendor-internal.h"
 #include "pkg/base/clock.h"
 #include "pkg/base/log.h"
+#include "pkg/machine/host.h"
 #include "pkg/machine/machine.h"
 
 enum {
@@ -21,6 +22,7 @@ struct thread {
     struct weft_vendor_shared *shared;
     struct weft_backend_handle handle;
     struct weft_machine *last; /* as it was handed over; NULL: none yet */
+    struct weft_host *host;    /* for a glance at its NICs; NULL: not opened yet */
     bool gone;                 /* the driver of last */
     bool fresh;                /* something happened that the loop's side may not know yet */
     int waits;                 /* since the last look */
@@ -265,6 +267,27 @@ static void handle_event(struct thread *t, const struct weft_backend_event *even
     calm_down(t);
 }
 
+/* Ports go down without an event of the GPUs' driver; their state is a few files. */
+static bool nics_changed(struct thread *t)
+{
+    const char *root = t->shared->options.host_root;
+    struct weft_nic *nics = NULL;
+    size_t count = 0, left_out = 0;
+    if (t->host == NULL &&
+        weft_host_open(root != NULL && root[0] != '\0' ? root : "/", &t->host, NULL) < 0) {
+        return false;
+    }
+    if (t->last == NULL || weft_host_nics(t->host, &nics, &count, &left_out) < 0) {
+        return false;
+    }
+    bool changed = count != t->last->nic_count;
+    for (size_t i = 0; !changed && i < count; i++) {
+        changed = nics[i].up != t->last->nics[i].up;
+    }
+    weft_free(nics);
+    return changed;
+}
+
 static void wait_and_see(struct thread *t)
 {
     struct weft_vendor_shared *s = t->shared;
@@ -283,7 +306,7 @@ static void wait_and_see(struct thread *t)
     } else if (rc < 0) {
         lose(t, err.message);
         pause_for(s, s->rescan_ns);
-    } else if (!well || ++t->waits >= LOOKS_APART) {
+    } else if (!well || ++t->waits >= LOOKS_APART || nics_changed(t)) {
         look(t);
     }
 }
@@ -308,6 +331,7 @@ void *weft_vendor_thread(void *data)
     }
     weft_backend_disconnect(&t.handle);
     weft_machine_free(t.last);
+    weft_host_free(t.host);
     weft_vendor_unref(t.shared);
     return NULL;
 }

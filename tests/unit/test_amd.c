@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pkg/base/file.h"
 #include "pkg/machine/discover-sysfs.h"
 #include "pkg/machine/host-internal.h"
 #include "pkg/machine/kfd.h"
@@ -464,6 +465,30 @@ static struct weft_machine *look_again(void *state, size_t devices)
     return m;
 }
 
+static void a_gpu_that_fell_off_the_bus_is_unhealthy(void)
+{
+    weft_auto(weft_host_free) struct weft_host *host = fake_host("kfd/mi300x-8.txt");
+    const struct weft_backend_options options = {.host_root = folder_of(host, "dead")};
+    void *state = NULL;
+    char path[1024];
+    (void)snprintf(path, sizeof(path), "%s/sys/bus/pci/devices/0000:05:00.0/current_link_width",
+                   options.host_root);
+    if (!CHECK_INT(weft_backend_amd.open(&options, &state, NULL), 0)) {
+        return;
+    }
+    CHECK_INT(weft_file_replace(path, "63\n", 3, 0600, NULL), 0);
+    weft_auto(weft_machine_free) struct weft_machine *m = look_again(state, 8);
+    for (size_t i = 0; m != NULL && i < m->device_count; i++) {
+        CHECK_INT(m->devices[i].healthy, strcmp(m->devices[i].id, "0000:05:00.0") != 0);
+    }
+    CHECK_INT(weft_file_replace(path, "16\n", 3, 0600, NULL), 0);
+    weft_auto(weft_machine_free) struct weft_machine *again = look_again(state, 8);
+    for (size_t i = 0; again != NULL && i < again->device_count; i++) {
+        CHECK(again->devices[i].healthy);
+    }
+    weft_backend_amd.close(state);
+}
+
 static void a_lost_gpu_stays(void)
 {
     weft_auto(weft_host_free) struct weft_host *host = fake_host("kfd/mi300x-8.txt");
@@ -546,5 +571,7 @@ WEFT_SUITE(amd, {"MI300X, a full mesh", reads_mi300x}, {"conforms", conforms},
            {"refused topologies", refused_topologies},
            {"links that are missing", links_that_are_missing},
            {"hidden by the cgroup", hidden_by_the_cgroup},
-           {"amdgpu without KFD", amdgpu_without_kfd}, {"a lost GPU stays", a_lost_gpu_stays},
-           {"a new partition mode", a_new_partition_mode}, {"out of memory", out_of_memory})
+           {"amdgpu without KFD", amdgpu_without_kfd},
+           {"a GPU that fell off the bus is unhealthy", a_gpu_that_fell_off_the_bus_is_unhealthy},
+           {"a lost GPU stays", a_lost_gpu_stays}, {"a new partition mode", a_new_partition_mode},
+           {"out of memory", out_of_memory})

@@ -2,6 +2,7 @@
 /* Which backend answers for a machine, what is said where none does, and the watch over calls. */
 #include <errno.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "pkg/base/clock.h"
 #include "pkg/machine/discover.h"
@@ -117,7 +118,7 @@ static void expect(const char *vendor, const char *only, size_t devices, const c
         return;
     }
     CHECK_STR(handle.backend != NULL ? handle.backend->vendor : "", vendor);
-    CHECK_STR(m->vendor, vendor);
+    CHECK_STR(m->vendor, handle.backend != NULL ? vendor : only != NULL ? only : "");
     CHECK_INT(m->device_count, devices);
     CHECK_INT(one.opened, strcmp(vendor, "one") == 0);
     CHECK_INT(two.opened, strcmp(vendor, "two") == 0);
@@ -150,6 +151,22 @@ static void the_first_backend_with_a_device_answers(void)
     expect("", NULL, 0, "one: its library is confused");
     two.devices = 1;
     expect("two", NULL, 1, "");
+}
+
+/* What a node is said to have has a name without a device, too: --vendor amd is amd.com/gpu. */
+static void nothing_is_of_the_vendor_that_was_asked_for(void)
+{
+    static const char *const asked[] = {"one", NULL};
+    for (size_t i = 0; i < 2; i++) {
+        const struct weft_backend_options options = {.vendor = asked[i]};
+        struct weft_backend_handle handle = {0};
+        weft_auto(weft_machine_free) struct weft_machine *m = NULL;
+        one.probe = two.probe = false;
+        if (CHECK_INT(weft_backend_connect(both, &options, &handle, &m, NULL), 0)) {
+            CHECK_INT(m->device_count, 0);
+            CHECK_STR(m->vendor, i == 0 ? "one" : "");
+        }
+    }
 }
 
 static void an_unknown_vendor_is_wrong_use(void)
@@ -202,6 +219,49 @@ static void a_call_that_hangs_is_seen(void)
     CHECK_INT(watch.calls, 1);
     weft_backend_enter(NULL, "x", 0);
     weft_backend_leave(NULL);
+}
+
+static const struct weft_backend_calls *kind_of(const struct weft_backend_watch *watch,
+                                                const char *call)
+{
+    for (size_t i = 0; i < WEFT_BACKEND_CALLS_MAX && watch->kinds[i].call != NULL; i++) {
+        if (strcmp(watch->kinds[i].call, call) == 0) {
+            return &watch->kinds[i];
+        }
+    }
+    return NULL;
+}
+
+static void calls_are_counted_by_kind(void)
+{
+    static struct weft_backend_watch watch;
+    static char names[WEFT_BACKEND_CALLS_MAX + 10][16];
+    const int64_t begin = weft_clock_monotonic(weft_clock_system());
+    for (int i = 0; i < 3; i++) {
+        weft_backend_enter(&watch, "look", 0);
+        const struct timespec time = {.tv_nsec = 5 * WEFT_NS_PER_MS};
+        (void)nanosleep(&time, NULL);
+        weft_backend_leave(&watch);
+    }
+    const int64_t took = weft_clock_monotonic(weft_clock_system()) - begin;
+    weft_backend_enter(&watch, "wait", WEFT_NS_PER_S); /* waiting is no work */
+    weft_backend_leave(&watch);
+    CHECK(kind_of(&watch, "wait") == NULL);
+    const struct weft_backend_calls *look = kind_of(&watch, "look");
+    if (CHECK_INT(look != NULL, 1) && look != NULL) {
+        CHECK_INT(look->count, 3);
+        CHECK(look->total_ns >= 15 * WEFT_NS_PER_MS && look->total_ns <= took);
+    }
+    /* 64 kinds have a place: look and 62 others, and one for all that come later */
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(names); i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "call-%zu", i);
+        weft_backend_enter(&watch, names[i], 0);
+        weft_backend_leave(&watch);
+    }
+    CHECK(kind_of(&watch, "call-61") != NULL);
+    CHECK(kind_of(&watch, "call-62") == NULL);
+    const struct weft_backend_calls *others = kind_of(&watch, "others");
+    CHECK_INT(others != NULL ? others->count : 0, WEFT_ARRAY_LEN(names) - 62);
 }
 
 static void paths_are_below_the_host_root(void)
@@ -280,9 +340,12 @@ static void a_plain_backend_conforms(void)
 
 WEFT_SUITE(backend,
            {"the first backend with a device answers", the_first_backend_with_a_device_answers},
+           {"nothing is of the vendor that was asked for",
+            nothing_is_of_the_vendor_that_was_asked_for},
            {"an unknown vendor is wrong use", an_unknown_vendor_is_wrong_use},
            {"lack of memory is told and closes all", lack_of_memory_is_told_and_closes_all},
            {"a call that hangs is seen", a_call_that_hangs_is_seen},
+           {"calls are counted by kind", calls_are_counted_by_kind},
            {"paths are below the host root", paths_are_below_the_host_root},
            {"this machine can always be asked", this_machine_can_always_be_asked},
            {"a copy is the same machine again", a_copy_is_the_same_machine_again},

@@ -8,6 +8,7 @@
 #include "pkg/machine/discover-sysfs.h"
 #include "pkg/machine/host.h"
 #include "tests/unit/conform.h"
+#include "pkg/base/file.h"
 #include "tests/unit/fake_host.h"
 #include "tests/unit/unit.h"
 
@@ -74,6 +75,28 @@ static void reads_the_cards(void)
         CHECK_INT(weft_backend_intel.enumerate(state, &m, NULL), 0) &&
         CHECK_INT(m->device_count, 4)) {
         check(m);
+    }
+    weft_backend_intel.close(state);
+}
+
+/* Its registers read all ones: a link of 63 lanes. */
+static void a_card_that_fell_off_the_bus_is_unhealthy(void)
+{
+    const struct weft_backend_options options = {.host_root = folder("dead")};
+    void *state = NULL;
+    weft_auto(weft_machine_free) struct weft_machine *m = NULL;
+    char path[1024];
+    (void)snprintf(path, sizeof(path), "%s/sys/bus/pci/devices/0000:2a:00.0/current_link_width",
+                   options.host_root);
+    if (CHECK_INT(weft_backend_intel.open(&options, &state, NULL), 0) &&
+        CHECK_INT(weft_file_replace(path, "63\n", 3, 0600, NULL), 0) &&
+        CHECK_INT(weft_backend_intel.enumerate(state, &m, NULL), 0)) {
+        for (size_t i = 0; i < m->device_count; i++) {
+            const bool dead = strcmp(m->devices[i].id, "card2-0") == 0;
+            CHECK_INT(m->devices[i].healthy, !dead);
+            CHECK_CONTAINS(m->devices[i].health_reason,
+                           dead ? "does not answer on the PCI bus" : "");
+        }
     }
     weft_backend_intel.close(state);
 }
@@ -159,5 +182,6 @@ static void not_here(void)
 }
 
 WEFT_SUITE(intel, {"conforms", conforms}, {"reads the cards", reads_the_cards},
+           {"a card that fell off the bus is unhealthy", a_card_that_fell_off_the_bus_is_unhealthy},
            {"a lost card stays", a_lost_card_stays}, {"not here", not_here},
            {"links by path are mounted", links_by_path_are_mounted})

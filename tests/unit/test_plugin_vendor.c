@@ -143,13 +143,14 @@ static void a_driver_that_hangs_hangs_nothing_else(void)
     down(&b);
 }
 
+/* Its library would hang in its destructor, too. */
 static void the_plugin_ends_while_the_driver_hangs(void)
 {
     struct bench b;
     if (up(&b, "hgx-h100-8.json", 8)) {
         proc_expect(&b.kubelet, "list devices=8 healthy=8");
         nvml_world_edit(&b.w, "{\n \"driver\"",
-                        "{\n \"hang_ms\": {\"nvmlDeviceGetCount_v2\": 60000},\n"
+                        "{\n \"hang_ms\": {\"nvmlDeviceGetCount_v2\": 60000, \"exit\": 60000},\n"
                         " \"events\": [{\"gpu\": 0, \"type\": 256}],\n \"driver\"");
         proc_expect(&b.plugin, "event=driver-unresponsive");
         const int64_t begin = weft_clock_monotonic(weft_clock_system());

@@ -7,12 +7,16 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "deviceplugin/health.h"
+#include "deviceplugin/vendor-internal.h"
 #include "pkg/base/clock.h"
 #include "pkg/loop/loop.h"
+#include "pkg/machine/host.h"
 #include "pkg/machine/machine.h"
+#include "tests/unit/fake_host.h"
 #include "tests/unit/unit.h"
 
 enum { DEVICES = 3, LIMIT_MS = 50, RESCAN_MS = 100 };
@@ -22,6 +26,7 @@ static struct {
     _Atomic(bool) present, fails;
     _Atomic(int) looks, waits, hang_ms; /* hang_ms: of the next look */
     _Atomic(int) event;                 /* one more than its kind; 0: none */
+    _Atomic(int) storm;                 /* so many faults, as fast as they are taken */
     _Atomic(unsigned) generation;       /* of the PCIe link */
 } driver;
 
@@ -70,6 +75,12 @@ static int wait_event(void *state, int64_t timeout_ns, struct weft_backend_event
     (void)state;
     driver.waits++;
     for (int64_t ms = 0; ms < timeout_ns / WEFT_NS_PER_MS; ms += 5) {
+        if (driver.storm > 0) {
+            driver.storm--;
+            *ret_event = (struct weft_backend_event){
+                .kind = WEFT_EVENT_UNHEALTHY, .device = "dev-0", .reason = "it burns"};
+            return 1;
+        }
         const int event = atomic_exchange(&driver.event, 0);
         if (event > 0) {
             *ret_event =
@@ -108,6 +119,7 @@ struct world {
     struct weft_machine *m; /* the latest */
     int count;
     int moves[WEFT_HEALTH_STATE_COUNT];
+    const char *host_root;
 };
 
 static void on_changed(void *data, struct weft_machine *machine)
@@ -135,26 +147,33 @@ static int start(struct world *w, struct weft_error *err)
 {
     struct weft_health_settings health;
     weft_health_settings_init(&health);
-    return weft_vendor_new(&(struct weft_vendor_options){.loop = w->loop,
-                                                         .backends = backends,
-                                                         .host_root = "/host",
-                                                         .limit_ns = LIMIT_MS * WEFT_NS_PER_MS,
-                                                         .rescan_ns = RESCAN_MS * WEFT_NS_PER_MS,
-                                                         .health = &health,
-                                                         .changed = on_changed,
-                                                         .moved = on_move,
-                                                         .data = w},
-                           &w->vendor, err);
+    return weft_vendor_new(
+        &(struct weft_vendor_options){.loop = w->loop,
+                                      .backends = backends,
+                                      .host_root = w->host_root != NULL ? w->host_root : "/host",
+                                      .limit_ns = LIMIT_MS * WEFT_NS_PER_MS,
+                                      .rescan_ns = RESCAN_MS * WEFT_NS_PER_MS,
+                                      .health = &health,
+                                      .changed = on_changed,
+                                      .moved = on_move,
+                                      .data = w},
+        &w->vendor, err);
+}
+
+static bool up_at(struct world *w, bool present, const char *host_root)
+{
+    *w = (struct world){.host_root = host_root};
+    driver.fails = false;
+    driver.present = present;
+    driver.storm = 0;
+    driver.hang_ms = driver.event = driver.looks = driver.waits = 0;
+    CHECK_INT(weft_loop_new(&w->loop, NULL), 0);
+    return CHECK_INT(start(w, NULL), 0) && next(w, 2000);
 }
 
 static bool up(struct world *w, bool present)
 {
-    *w = (struct world){0};
-    driver.fails = false;
-    driver.present = present;
-    driver.hang_ms = driver.event = driver.looks = driver.waits = 0;
-    CHECK_INT(weft_loop_new(&w->loop, NULL), 0);
-    return CHECK_INT(start(w, NULL), 0) && next(w, 2000);
+    return up_at(w, present, NULL);
 }
 
 static void down(struct world *w)
@@ -253,6 +272,72 @@ static void a_rescan_is_a_look(void)
     down(&w);
 }
 
+/* Ten waits without it are ten times RESCAN_MS. */
+static void a_port_that_changes_is_a_look(void)
+{
+    struct world w;
+    char dir[300], moved[400];
+    (void)snprintf(dir, sizeof(dir), "%s/vendor-host", weft_test_dir());
+    (void)snprintf(moved, sizeof(moved), "%s-later", dir);
+    weft_auto(weft_host_free) struct weft_host *host =
+        fake_host_text("pci pci0000:00/0000:01:00.0 class=0x020700\n"
+                       "rdma mlx5_0 pci0000:00/0000:01:00.0 ports/1/state=\"1: DOWN\"\n");
+    CHECK(host != NULL && mkdir(dir, 0755) == 0 && mkdir(moved, 0755) == 0);
+    if (host == NULL) {
+        return;
+    }
+    weft_host_seal(host);
+    CHECK(fake_host_write(host, moved));
+    if (up_at(&w, true, dir)) {
+        CHECK(!next(&w, 2 * RESCAN_MS));
+        const int looks = driver.looks;
+        const int waits = driver.waits;
+        char sys[400], later[500];
+        (void)snprintf(sys, sizeof(sys), "%s/sys", dir);
+        (void)snprintf(later, sizeof(later), "%s/sys", moved);
+        CHECK_INT(rename(later, sys), 0);
+        for (int i = 0; i < 100 && driver.looks == looks; i++) {
+            (void)next(&w, RESCAN_MS / 10);
+        }
+        CHECK(driver.looks > looks);
+        CHECK(driver.waits - waits <= 4);
+    }
+    down(&w);
+}
+
+/* Many faults at once, while the loop is busy: none is forgotten. */
+static void more_faults_than_places_are_everybodys(void)
+{
+    struct world w;
+    if (up(&w, true)) {
+        driver.storm = WEFT_VENDOR_NOTES_MAX + 1;
+        for (int i = 0; i < 1000 && driver.storm > 0; i++) {
+            sleep_ms(5); /* the loop does not turn */
+        }
+        CHECK_INT(driver.storm, 0);
+        CHECK(next(&w, 2000));
+        CHECK_INT(healthy(&w), 0);
+        CHECK(until_healthy(&w, DEVICES));
+    }
+    down(&w);
+}
+
+static void settings_can_change(void)
+{
+    struct world w;
+    if (up(&w, true)) {
+        struct weft_health_settings health;
+        weft_health_settings_init(&health);
+        CHECK_INT(weft_health_set_disabled(&health, "all", NULL), 0);
+        weft_vendor_configure(w.vendor, &health);
+        driver.hang_ms = 3 * LIMIT_MS;
+        driver.event = 1 + WEFT_EVENT_CHANGED;
+        CHECK(!next(&w, 6 * LIMIT_MS)); /* it hangs, and nobody cares */
+        CHECK_INT(healthy(&w), DEVICES);
+    }
+    down(&w);
+}
+
 static void a_call_that_hangs_makes_all_unhealthy_while_it_does(void)
 {
     struct world w;
@@ -346,6 +431,9 @@ WEFT_SUITE(vendor,
             an_event_takes_one_device_away_until_the_next_look},
            {"notices and sleeping links are no news", notices_and_sleeping_links_are_no_news},
            {"a rescan is a look", a_rescan_is_a_look},
+           {"a port that changes is a look", a_port_that_changes_is_a_look},
+           {"more faults than places are everybody's", more_faults_than_places_are_everybodys},
+           {"settings can change", settings_can_change},
            {"a call that hangs makes all unhealthy while it does",
             a_call_that_hangs_makes_all_unhealthy_while_it_does},
            {"a driver that breaks keeps its devices unhealthy",
