@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "controller/controller-internal.h"
+#include "controller/debug-tree.h"
 #include "controller/events.h"
 #include "controller/options.h"
 #include "controller/status.h"
@@ -262,7 +263,7 @@ static void put_ready(const struct weft_controller *c, struct weft_http_answer *
 
 static void on_page(void *data, const char *path, struct weft_http_answer *answer)
 {
-    const struct weft_controller *c = data;
+    struct weft_controller *c = data;
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
     if (strcmp(path, "/metrics") == 0) {
         put_metrics(c, answer);
@@ -270,9 +271,11 @@ static void on_page(void *data, const char *path, struct weft_http_answer *answe
         (void)weft_buf_puts(&answer->body, "ok\n");
     } else if (strcmp(path, "/readyz") == 0) {
         put_ready(c, answer);
+    } else if (strcmp(path, "/debug/tree") == 0) {
+        weft_debug_tree(c, answer);
     } else {
         answer->status = STATUS_NOT_FOUND;
-        (void)weft_buf_puts(&answer->body, "/metrics /livez /readyz\n");
+        (void)weft_buf_puts(&answer->body, "/metrics /livez /readyz /debug/tree\n");
     }
 }
 

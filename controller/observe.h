@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The controller's pages: /metrics, /livez, /readyz; and what is counted for them. Loop thread. */
+/* The controller's pages: /metrics, /livez, /readyz, /debug/tree; and what is counted for them.
+ * Loop thread. */
 #ifndef WEFT_CONTROLLER_OBSERVE_H
 #define WEFT_CONTROLLER_OBSERVE_H
 

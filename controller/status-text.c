@@ -111,7 +111,7 @@ size_t weft_finding_count(const struct weft_finding_lists *lists)
     return count;
 }
 
-static void put_finding(const struct weft_finding *finding, struct weft_json_writer *w)
+void weft_status_put_finding(const struct weft_finding *finding, struct weft_json_writer *w)
 {
     weft_json_open(w, '{');
     weft_json_kv_string(w, "kind", finding->kind);
@@ -135,7 +135,7 @@ static size_t put_findings(const struct weft_status_facts *f, struct weft_json_w
                 break;
             }
             if (!weft_finding_is_over(&f->findings, &list->items[k])) {
-                put_finding(&list->items[k], w);
+                weft_status_put_finding(&list->items[k], w);
                 count++;
             }
         }

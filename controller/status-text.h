@@ -66,6 +66,8 @@ struct weft_status_facts {
 
 /* The members of the document's object but for the findings. */
 void weft_status_put(const struct weft_status_facts *facts, struct weft_json_writer *w);
+/* One finding as an object. */
+void weft_status_put_finding(const struct weft_finding *finding, struct weft_json_writer *w);
 /* The whole document, indented, with findings up to the limits above. Check buf->status. */
 void weft_status_text(const struct weft_status_facts *facts, struct weft_buf *buf);
 

@@ -18,6 +18,7 @@ enum {
     HTTP_MAGIC = 0x68747470, /* "http" */
     REQUEST_MAX = 8192,
     SILENCE_S = 10,
+    STREAM_BLOCK = 65536,
     BACKLOG = 16
 };
 
@@ -137,9 +138,70 @@ static int start_listening(struct weft_http *http, struct weft_error *err)
     return 0;
 }
 
+/* ---- an answer in parts ---- */
+
+struct stream {
+    void (*more)(void *stream, struct weft_buf *part);
+    void (*done)(void *stream);
+    void *data;
+    struct weft_buf part;
+    size_t at; /* sent of it */
+};
+
+static void stream_free(void *data)
+{
+    struct stream *s = data;
+    s->done(s->data);
+    weft_buf_done(&s->part);
+    weft_free(s);
+}
+
+static ssize_t stream_read(void *data, uint64_t offset, char *to, size_t max)
+{
+    (void)offset; /* they come one after the other */
+    struct stream *s = data;
+    if (s->at == s->part.len) {
+        weft_buf_reset(&s->part);
+        s->at = 0;
+        s->more(s->data, &s->part);
+    }
+    if (s->part.status != 0) {
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    }
+    const size_t left = s->part.len - s->at;
+    const size_t len = left < max ? left : max;
+    if (len == 0) {
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    }
+    memcpy(to, s->part.data + s->at, len);
+    s->at += len;
+    return (ssize_t)len;
+}
+
+/* Takes the answer's stream over, also on failure. */
+static struct MHD_Response *stream_response(struct weft_http_answer *answer)
+{
+    struct stream *s = weft_calloc(1, sizeof(*s));
+    if (s == NULL) {
+        answer->done(answer->stream);
+        return NULL;
+    }
+    s->more = answer->more;
+    s->done = answer->done;
+    s->data = answer->stream;
+    weft_buf_init(&s->part, WEFT_HTTP_PART_MAX);
+    struct MHD_Response *response = MHD_create_response_from_callback(
+        MHD_SIZE_UNKNOWN, STREAM_BLOCK, stream_read, s, stream_free);
+    if (response == NULL) {
+        stream_free(s);
+    }
+    return response;
+}
+
 /* ---- requests ---- */
 
-static enum MHD_Result respond(struct MHD_Connection *connection, struct weft_http_answer *answer)
+/* Of a body that is there as a whole. */
+static struct MHD_Response *body_response(struct weft_http_answer *answer)
 {
     const size_t len = answer->body.len;
     char *body = len > 0 ? weft_buf_steal(&answer->body) : NULL;
@@ -151,6 +213,15 @@ static enum MHD_Result respond(struct MHD_Connection *connection, struct weft_ht
                      : MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
     if (response == NULL) {
         weft_free(body);
+    }
+    return response;
+}
+
+static enum MHD_Result respond(struct MHD_Connection *connection, struct weft_http_answer *answer)
+{
+    struct MHD_Response *response =
+        answer->more != NULL ? stream_response(answer) : body_response(answer);
+    if (response == NULL) {
         return MHD_NO;
     }
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->type);

@@ -17,7 +17,8 @@ struct weft_http;
 struct weft_loop;
 
 enum {
-    WEFT_HTTP_BODY_MAX = 64 << 20, /* of one answer: /debug/tree of 100,000 nodes is about 20 MB */
+    WEFT_HTTP_BODY_MAX = 64 << 20, /* of one answer that is built at once */
+    WEFT_HTTP_PART_MAX = 4 << 20,  /* of one part of an answer that is not */
     WEFT_HTTP_CONNECTIONS_MAX = 16
 };
 
@@ -26,6 +27,13 @@ struct weft_http_answer {
     unsigned status;
     const char *type;     /* borrowed until the answer is sent: a literal */
     struct weft_buf body; /* a body that could not be built (its status) is answered with 500 */
+    /* For a page that is too large to be built at once, instead of a body: more is called for one
+     * part after the other, each when the client has taken the one before, until it leaves part
+     * empty; a part that could not be built (its status) cuts the answer. The loop does other work
+     * in between. done ends it, also when the client went away. */
+    void (*more)(void *stream, struct weft_buf *part);
+    void (*done)(void *stream);
+    void *stream;
 };
 
 struct weft_http_options {

@@ -284,6 +284,57 @@ func TestControllerMetrics(t *testing.T) {
 	}
 }
 
+// /debug/tree is one JSON document that holds the HyperNodes of the API server and every node's place.
+func TestControllerDebugTree(t *testing.T) {
+	t.Parallel()
+	f := newCluster(t, 64)
+	c := bed.StartController(t, f.cp, quickConfig, "--listen", "127.0.0.1:0")
+	f.wait(t, 15*time.Second)
+	bed.Poll(t, 10*time.Second, "the tree", func() error { // its own writes are known to it a moment later
+		code, text := page(t, c, "/debug/tree")
+		var tree struct {
+			Role       string
+			Consistent bool
+			Status     status
+			HyperNodes []struct {
+				Name    string
+				Tier    int64
+				Ours    bool
+				Members []string
+			}
+			Nodes []struct {
+				Name, Source string
+				HyperNodes   []string
+			}
+		}
+		if err := json.Unmarshal([]byte(text), &tree); err != nil || code != 200 {
+			t.Fatalf("%d %v:\n%s", code, err, text)
+		}
+		live := f.cp.HyperNodes(t)
+		if tree.Role != "leader" || !tree.Consistent || tree.Status.Nodes.Placed != 64 || len(tree.HyperNodes) != len(live) || len(tree.Nodes) != 65 {
+			return fmt.Errorf("%s", text)
+		}
+		for _, hn := range tree.HyperNodes {
+			if it := live[hn.Name]; !hn.Ours || it.Tier != hn.Tier || len(it.Members) != len(hn.Members) {
+				return fmt.Errorf("%+v is %+v", hn, it)
+			}
+		}
+		actual, err := forestOf(live, len(f.keys))
+		if err != nil {
+			return err
+		}
+		for _, n := range tree.Nodes {
+			if n.Name == "cpu-000" {
+				continue
+			}
+			if n.Source != "labels" || !slices.Equal(n.HyperNodes, actual.labels[n.Name]) {
+				return fmt.Errorf("%+v, in the forest %v", n, actual.labels[n.Name])
+			}
+		}
+		return nil
+	})
+}
+
 // A restart finds its events there and raises their count instead of repeating them.
 func TestControllerEventsRestart(t *testing.T) {
 	t.Parallel()

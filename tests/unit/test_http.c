@@ -10,13 +10,14 @@
 
 #include "pkg/base/buf.h"
 #include "pkg/base/clock.h"
+#include "pkg/base/str.h"
 #include "pkg/http/http.h"
 #include "pkg/http/metrics.h"
 #include "pkg/loop/loop.h"
 #include "tests/unit/unit.h"
 
 #define LONG_ENOUGH (5 * WEFT_NS_PER_S)
-enum { CLIENTS_MAX = 40, BIG = 3 << 20 };
+enum { CLIENTS_MAX = 40, BIG = 3 << 20, PART = 100000, PARTS = 60 };
 
 /* ---- the server ---- */
 
@@ -25,7 +26,27 @@ struct server {
     struct weft_http *http;
     unsigned asked;
     char path[64];
+    unsigned parts; /* of /parts that were asked for */
+    unsigned ended; /* streams */
 };
+
+static void more(void *stream, struct weft_buf *part)
+{
+    struct server *s = stream;
+    if (s->parts == PARTS && strcmp(s->path, "/cut") == 0) {
+        part->status = -ENOMEM;
+    }
+    for (size_t i = 0; s->parts < PARTS && i < PART; i++) {
+        (void)weft_buf_putc(part, (char)('A' + s->parts % 26));
+    }
+    s->parts += s->parts < PARTS ? 1 : 0;
+}
+
+static void ended(void *stream)
+{
+    struct server *s = stream;
+    s->ended++;
+}
 
 static void answer(void *data, const char *path, struct weft_http_answer *to)
 {
@@ -36,6 +57,10 @@ static void answer(void *data, const char *path, struct weft_http_answer *to)
         for (size_t i = 0; i < BIG; i++) {
             (void)weft_buf_putc(&to->body, (char)('a' + i % 26));
         }
+    } else if (strcmp(path, "/parts") == 0 || strcmp(path, "/cut") == 0) {
+        to->more = more;
+        to->done = ended;
+        to->stream = s;
     } else if (strcmp(path, "/full") == 0) {
         to->body.status = -ENOMEM;
     } else if (strcmp(path, "/hello") == 0) {
@@ -136,6 +161,81 @@ static void a_page_is_answered(void)
     CHECK_CONTAINS(got, "\r\n\r\nhello\n");
     CHECK_STR(s.path, "/hello");
     leave(&c);
+    stop(&s);
+}
+
+/* The body without its chunks' sizes: "HEX CRLF bytes CRLF" each, the last of size 0. */
+static size_t unchunk(const char *body, const char *end, bool *ret_whole)
+{
+    size_t total = 0;
+    size_t wrong = 0;
+    *ret_whole = false;
+    while (body < end) {
+        uint64_t len = 0;
+        const char *line = memchr(body, '\r', (size_t)(end - body));
+        if (line == NULL ||
+            weft_parse_hex64((struct weft_str){body, (size_t)(line - body)}, &len) < 0 ||
+            len > (size_t)(end - line)) {
+            return total;
+        }
+        for (size_t i = 0; i < len; i++) { /* in order, each byte that of its part */
+            wrong += line[2 + i] != (char)('A' + (int)((total + i) / PART % 26));
+        }
+        CHECK_INT(wrong, 0);
+        total += len;
+        body = line + 2 + len + 2;
+        if (len == 0) {
+            *ret_whole = true;
+            return total;
+        }
+    }
+    return total;
+}
+
+static void a_page_in_parts(void)
+{
+    static const struct {
+        const char *request;
+        bool whole;
+    } rows[] = {{"GET /parts HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", true},
+                {"GET /cut HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", false}};
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(rows); i++) {
+        struct server s;
+        struct client c;
+        bool whole = false;
+        start(&s);
+        connect_client(&s, &c);
+        const char *got = ask(&c, rows[i].request);
+        const char *body = strstr(got, "\r\n\r\n");
+        CHECK(strncmp(got, "HTTP/1.1 200 ", 13) == 0 && body != NULL);
+        if (body != NULL) {
+            CHECK_INT(unchunk(body + 4, got + c.got.len, &whole), PARTS * PART);
+            CHECK_INT(whole, rows[i].whole);
+        }
+        CHECK_INT(s.ended, 1);
+        leave(&c);
+        stop(&s);
+    }
+}
+
+/* Who does not read gets no more than the socket holds; who leaves ends it. */
+static void a_slow_reader_of_parts(void)
+{
+    struct server s;
+    struct client c;
+    const int small = 4096;
+    start(&s);
+    connect_client(&s, &c);
+    CHECK_INT(setsockopt(c.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+    CHECK_INT(weft_fdwatch_set(c.watch, 0), 0);
+    say(&c, "GET /parts HTTP/1.1\r\nHost: a\r\n\r\n");
+    (void)weft_loop_run_until(s.loop, &c.done, 300 * WEFT_NS_PER_MS);
+    CHECK(s.parts > 0 && s.parts < PARTS);
+    CHECK_INT(s.ended, 0);
+    leave(&c);
+    bool gone = false;
+    (void)weft_loop_run_until(s.loop, &gone, 300 * WEFT_NS_PER_MS);
+    CHECK_INT(s.ended, 1);
     stop(&s);
 }
 
@@ -416,6 +516,7 @@ WEFT_SUITE(http, {"a page is answered", a_page_is_answered},
             garbage_and_long_requests_end_their_connection_only},
            {"too many connections do not stop it", too_many_connections_do_not_stop_it},
            {"a big page arrives whole", a_big_page_arrives_whole},
+           {"a page in parts", a_page_in_parts}, {"a slow reader of parts", a_slow_reader_of_parts},
            {"the end closes open connections", the_end_closes_open_connections},
            {"addresses", addresses}, {"a taken port is an error", a_taken_port_is_an_error},
            {"samples and labels", samples_and_labels}, {"histograms count up", histograms_count_up},
