@@ -114,7 +114,7 @@ static void close_device(struct weft_json_writer *w)
 /* A device without nodes of its own (WSL has one for all) is let in by the common ones: CDI wants
  * each device to do something. */
 static int put_device(struct weft_json_writer *w, const struct weft_cdi *cdi,
-                      const struct weft_device *d, struct weft_error *err)
+                      const struct weft_device *d, size_t *count, struct weft_error *err)
 {
     const struct weft_machine *m = cdi->machine;
     char name[WEFT_DEVICE_ID_MAX];
@@ -143,6 +143,7 @@ static int put_device(struct weft_json_writer *w, const struct weft_cdi *cdi,
         weft_json_close(w, ']');
     }
     close_device(w);
+    (*count)++;
     return 0;
 }
 
@@ -205,12 +206,17 @@ int weft_cdi_write_devices(const struct weft_cdi *cdi, struct weft_buf *buf, str
 {
     const struct weft_machine *m = cdi->machine;
     struct weft_json_writer w;
+    size_t count = 0;
     open_file(&w, buf, weft_offer_cdi_vendor(m), "gpu");
     for (size_t i = 0; i < m->device_count; i++) {
-        const int rc = put_device(&w, cdi, &m->devices[i], err);
+        const int rc = put_device(&w, cdi, &m->devices[i], &count, err);
         if (rc < 0) {
             return rc;
         }
+    }
+    if (count == 0) { /* CDI refuses a file without devices */
+        weft_buf_reset(buf);
+        return 0;
     }
     weft_json_close(&w, ']');
     put_common(&w, cdi);

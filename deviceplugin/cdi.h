@@ -29,12 +29,12 @@ struct weft_cdi {
     const char *hook;                      /* NVIDIA's hook on the host; NULL: there is none */
 };
 
-/* Appends the file of the kind "<vendor>/gpu": each device under its name. Pure. -EINVAL for a
- * device that is healthy and has nothing to let in, or that CDI cannot name; -ENOMEM, -EFBIG. */
+/* The file of the kind "<vendor>/gpu" into an empty buffer: each device under its name. Pure. 0
+ * with nothing in it: no device has anything to let in. -EINVAL for a device that is healthy and
+ * has nothing to let in, or that CDI cannot name; -ENOMEM, -EFBIG. */
 int weft_cdi_write_devices(const struct weft_cdi *cdi, struct weft_buf *buf, struct weft_error *err)
     __attribute__((warn_unused_result));
-/* Appends the file of a feature (enum weft_extra): a device each IMEX channel, else one, "all".
- * Pure. 0 with nothing appended: there is no node for it. */
+/* The file of a feature (enum weft_extra) likewise: a device each IMEX channel, else one, "all". */
 int weft_cdi_write_extra(const struct weft_cdi *cdi, int extra, struct weft_buf *buf)
     __attribute__((warn_unused_result));
 

@@ -88,6 +88,7 @@ const struct weft_option weft_option_table[] = {
      .own = "devRoot",
      .nvidia = "flags.nvidiaDevRoot",
      .offset = AT(respond.dev_root),
+     .fixed = true,
      .allowed = PATH,
      .help = "DIR: the host's folder whose /dev has the device nodes (as --driver-root)"},
     {.flags = {"--ignored-errors"},

@@ -35,6 +35,7 @@ struct weft_prepare {
     struct weft_timer *again;
     struct weft_machine *machine; /* as it was given; NULL: none yet */
     bool busy;                    /* there was something to make ready for it */
+    bool pending;                 /* it could not be handed over yet */
     struct weft_extras extras;
     struct weft_driver_files files;
     char files_of[64];           /* the driver's version that files are of */
@@ -146,7 +147,7 @@ static int write_files(struct weft_prepare *p, struct weft_error *err)
     weft_auto(weft_buf_done) struct weft_buf text;
     weft_buf_init(&text, WEFT_CDI_FILE_MAX);
     rc = weft_cdi_write_devices(&cdi, &text, err);
-    rc = rc < 0 ? rc : save(p, 0, &text, err);
+    rc = rc == 0 && text.len > 0 ? save(p, 0, &text, err) : rc;
     for (int i = 0; rc == 0 && i < WEFT_EXTRA_COUNT; i++) {
         weft_buf_reset(&text);
         if (weft_cdi_write_extra(&cdi, i, &text) < 0) {
@@ -231,13 +232,15 @@ static int attempt(struct weft_prepare *p, struct weft_error *err, bool *ret_aga
     return rc;
 }
 
+/* Without memory it is tried again. */
 static void hand_over(struct weft_prepare *p, int rc, const char *reason)
 {
     struct weft_machine *machine = NULL;
     struct weft_error err = {0};
-    if (weft_machine_copy(p->machine, &machine, &err) < 0) {
+    p->pending = weft_machine_copy(p->machine, &machine, &err) < 0;
+    if (p->pending) {
         weft_log(WEFT_LOG_ERROR, "machine-not-used", WEFT_KV_S("reason", err.message),
-                 WEFT_KV_S("effect", "the last good one stays"));
+                 WEFT_KV_S("effect", "the last good one stays; it is tried again"));
         return;
     }
     if (rc < 0) {
@@ -251,8 +254,11 @@ static bool is_wanted(const struct weft_prepare *p)
     return weft_offer_cdi(settings_of(p)->strategies) || features_wanted(p);
 }
 
-static void look(struct weft_prepare *p)
+/* changes_only: an outcome that was handed over before is not once more; the digest of what was
+ * told stands for it. */
+static void look(struct weft_prepare *p, bool changes_only)
 {
+    const uint64_t before = p->told;
     struct weft_error err = {0};
     bool again = false;
     int rc = 0;
@@ -263,29 +269,21 @@ static void look(struct weft_prepare *p)
         weft_extras_done(&p->extras);
         p->told = 0;
     }
-    if (again) {
-        weft_timer_start_aligned(p->again, AGAIN_NS);
-    } else {
-        weft_timer_stop(p->again);
+    if (!changes_only || p->pending || p->told != before) {
+        hand_over(p, rc, err.message);
     }
-    hand_over(p, rc, err.message);
+    if (!again && !p->pending) {
+        weft_timer_stop(p->again);
+    } else if (!changes_only) { /* else it repeats by itself */
+        weft_timer_start_aligned(p->again, AGAIN_NS);
+    }
 }
 
-/* Only what changed is worth a new list: the reason's digest stands for both. */
 static void on_again(void *data)
 {
     struct weft_prepare *p = data;
     WEFT_CHECK(p, PREPARE_MAGIC);
-    const uint64_t before = p->told;
-    struct weft_error err = {0};
-    bool again = false;
-    const int rc = attempt(p, &err, &again);
-    if (!again) {
-        weft_timer_stop(p->again);
-    }
-    if (p->told != before) {
-        hand_over(p, rc, err.message);
-    }
+    look(p, true);
 }
 
 void weft_prepare_use(struct weft_prepare *prepare, struct weft_machine *machine)
@@ -293,14 +291,14 @@ void weft_prepare_use(struct weft_prepare *prepare, struct weft_machine *machine
     WEFT_CHECK(prepare, PREPARE_MAGIC);
     weft_machine_free(prepare->machine);
     prepare->machine = machine;
-    look(prepare);
+    look(prepare, false);
 }
 
 void weft_prepare_again(struct weft_prepare *prepare)
 {
     WEFT_CHECK(prepare, PREPARE_MAGIC);
     if (prepare->machine != NULL && (prepare->busy || is_wanted(prepare))) {
-        look(prepare);
+        look(prepare, false);
     }
 }
 

@@ -102,7 +102,7 @@ static const char *devices_file(const struct weft_cdi *cdi)
         (void)snprintf(text, sizeof(text), "%s", err.message);
         return text;
     }
-    return flat(&buf);
+    return buf.len > 0 ? flat(&buf) : "none";
 }
 
 #define NODE(path) "{\"path\":\"" path "\",\"permissions\":\"rw\"}"
@@ -213,7 +213,7 @@ static void a_device_that_cannot_be_let_in_is_named(void)
     const struct weft_cdi cdi = {.machine = m, .settings = &settings, .extras = &none};
     CHECK_STR(devices_file(&cdi), "device GPU-x has no device node that CDI could let in");
     m->devices[0].healthy = false; /* nobody is given it */
-    CHECK_CONTAINS(devices_file(&cdi), "\"devices\":[]");
+    CHECK_STR(devices_file(&cdi), "none");
     m->devices[0].healthy = true;
     CHECK_INT(weft_machine_add_common_node(m, "/dev/dxg"), 0);
     CHECK_CONTAINS(devices_file(&cdi),
