@@ -31,11 +31,14 @@ extern const char weft_ctl_lint_help[];
 
 int weft_ctl_accept(int argc, char **argv);
 extern const char weft_ctl_accept_help[];
+int weft_ctl_status(int argc, char **argv);
+extern const char weft_ctl_status_help[];
 
 /* The verbs with other streams, for tests. */
 int weft_ctl_accept_to(int argc, char **argv, FILE *out, FILE *err);
 int weft_ctl_alloc_to(int argc, char **argv, FILE *out, FILE *err);
 int weft_ctl_machine_to(int argc, char **argv, FILE *out, FILE *err);
+int weft_ctl_status_to(int argc, char **argv, FILE *out, FILE *err);
 int weft_ctl_tree_to(int argc, char **argv, FILE *out, FILE *err);
 int weft_ctl_lint_to(int argc, char **argv, FILE *out, FILE *err);
 

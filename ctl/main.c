@@ -16,6 +16,8 @@ static const struct weft_ctl_verb verbs[] = {
      weft_ctl_machine_help, weft_ctl_machine},
     {"tree", "which nodes are close to which, from fabric dumps and node labels, and what is odd",
      weft_ctl_tree_help, weft_ctl_tree},
+    {"status", "what the controller says of itself: sources, counts, held changes, findings",
+     weft_ctl_status_help, weft_ctl_status},
     {"accept", "lets a change through that the controller holds back", weft_ctl_accept_help,
      weft_ctl_accept},
     {"lint", "what is wrong or unwise in HyperNodes", weft_ctl_lint_help, weft_ctl_lint},
