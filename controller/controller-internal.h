@@ -21,6 +21,7 @@ struct weft_apply;
 struct weft_config;
 struct weft_dirwatch;
 struct weft_events;
+struct weft_gangs;
 struct weft_http;
 struct weft_keep;
 struct weft_kube_call;
@@ -94,6 +95,7 @@ struct weft_controller {
     struct weft_timer *tick;
     struct weft_keep *keep;
     struct weft_accept *accept;
+    struct weft_gangs *gangs;
     struct weft_decision decision;
     struct weft_apply *apply;
     const struct weft_plan *applied; /* by it: decision's, or repair */

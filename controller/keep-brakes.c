@@ -240,8 +240,7 @@ static void describe_moves(const struct weft_keep_judge *j, const bool *nodes,
         }
     }
     (void)snprintf(refusal->text, sizeof(refusal->text),
-                   "%zu Node%s with pods of a running gang wait%s up to %" PRId64
-                   " s before moving: %s%s",
+                   "%zu Node%s on which a gang runs wait%s up to %" PRId64 " s before moving: %s%s",
                    count, count == 1 ? "" : "s", count == 1 ? "s" : "",
                    j->options->move_delay / WEFT_NS_PER_S, names, count > SHOWN ? " …" : "");
 }

@@ -172,7 +172,7 @@ static int wait_for_gang(const struct weft_keep_judge *j, size_t at, bool *ret_w
         return rc;
     }
     if (node->gang == WEFT_KEEP_GANG_UNKNOWN) {
-        j->result->unknown[j->result->unknown_count++] = at;
+        j->result->unknown[j->result->unknown_count++] = node->name;
     }
     due_by(j, note->since + j->options->move_delay);
     due_by(j, j->options->now + GANG_NS);

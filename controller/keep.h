@@ -101,8 +101,8 @@ struct weft_keep_result {
     size_t kept; /* Nodes that keep their place although no source places them, or all of them */
     size_t settling; /* Nodes that keep their place until another look agrees on the new one */
     size_t waiting;  /* Nodes that keep their place because of a gang, or until one is ruled out */
-    /* of these the ones whose gang is not known: indexes of nodes; owned */
-    size_t *unknown;
+    /* of these the ones of which it is not known; the list is owned, the names are borrowed */
+    const char **unknown;
     size_t unknown_count;
     size_t dropped; /* Nodes that lost their place, or a tier of it, now (excluded ones apart) */
     /* names of the kept, the first few, borrowed from the nodes */

@@ -5,6 +5,7 @@
 
 #include "controller/accept.h"
 #include "controller/controller-internal.h"
+#include "controller/gangs.h"
 #include "controller/labelled.h"
 #include "controller/lost.h"
 #include "controller/options.h"
@@ -20,11 +21,22 @@ int64_t weft_controller_now(void)
 
 static void on_tick(void *data);
 
-static void on_accepted(void *data)
+static void on_answer(void *data)
 {
     struct weft_controller *c = data;
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
     weft_controller_changed(c, true);
+}
+
+static void no_right_to_see_gangs(void *data, const struct weft_error *error)
+{
+    struct weft_controller *c = data;
+    WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
+    weft_log(WEFT_LOG_WARN, "moves do not wait for gangs", WEFT_KV_S("error", error->message));
+    weft_controller_say(c, false, "GangsNotKnown", "MoveNodes",
+                        "There is no right to list pods, so a Node does not wait for a running "
+                        "gang before it moves (overlays/gang-moves grants it; moveDelay: 0s ends "
+                        "this message).");
 }
 
 int weft_controller_pass_init(struct weft_controller *c, struct weft_error *err)
@@ -34,8 +46,11 @@ int weft_controller_pass_init(struct weft_controller *c, struct weft_error *err)
         return weft_err_nomem(err);
     }
     const struct weft_accept_options accept = {
-        .client = c->client, .ns = c->options->ns, .changed = on_accepted, .data = c};
-    const int rc = weft_accept_new(c->loop, &accept, &c->accept, err);
+        .client = c->client, .ns = c->options->ns, .changed = on_answer, .data = c};
+    const struct weft_gangs_options gangs = {
+        .client = c->client, .answered = on_answer, .forbidden = no_right_to_see_gangs, .data = c};
+    int rc = weft_accept_new(c->loop, &accept, &c->accept, err);
+    rc = rc < 0 ? rc : weft_gangs_new(&gangs, &c->gangs, err);
     if (rc < 0) {
         return rc;
     }
@@ -51,6 +66,7 @@ void weft_controller_pass_done(struct weft_controller *c)
     weft_plan_done(&c->repair);
     weft_keep_free(c->keep);
     weft_accept_free(c->accept);
+    weft_gangs_free(c->gangs);
 }
 
 /* ---- when ---- */
@@ -128,6 +144,39 @@ static void recall(const struct weft_controller *c, const struct weft_node *node
     }
 }
 
+/* What is known of gangs on each Node; NULL: nobody waits for any. */
+static int see_gangs(const struct weft_controller *c, const struct weft_node *nodes, size_t count,
+                     enum weft_keep_gang **ret_gangs)
+{
+    if (c->config->move_delay_ns == 0 || weft_controller_reads_only(c)) {
+        return 0;
+    }
+    enum weft_keep_gang *gangs = weft_calloc(count + 1, sizeof(*gangs));
+    for (size_t i = 0; gangs != NULL && i < count; i++) {
+        gangs[i] = weft_gangs_of(c->gangs, nodes[i].name);
+    }
+    *ret_gangs = gangs;
+    return gangs != NULL ? 0 : -ENOMEM;
+}
+
+/* Asks about the Nodes whose move depends on it; true if there is something to wait for. */
+static bool ask_for_gangs(struct weft_controller *c)
+{
+    const struct weft_keep_result *keep = &c->decision.keep;
+    for (size_t i = 0; i < keep->unknown_count; i++) {
+        if (weft_gangs_ask(c->gangs, keep->unknown[i]) < 0) {
+            weft_log(WEFT_LOG_ERROR, "out of memory", WEFT_KV_S("for", keep->unknown[i]));
+            return false; /* these Nodes wait, the others do not */
+        }
+    }
+    if (keep->waiting == 0) {
+        weft_gangs_forget(c->gangs);
+    } else {
+        weft_gangs_refresh(c->gangs, weft_controller_now());
+    }
+    return keep->unknown_count > 0 && weft_gangs_busy(c->gangs);
+}
+
 static void remember(struct weft_controller *c, const struct weft_node *nodes, size_t count,
                      const struct weft_decide_memory *memory)
 {
@@ -167,7 +216,8 @@ static int decide(struct weft_controller *c, struct weft_error *err)
                             "the API server lists no Node at all: nothing is changed");
     }
     weft_autofree struct weft_decide_memory *memory = weft_calloc(count + 1, sizeof(*memory));
-    if (memory == NULL) {
+    weft_autofree enum weft_keep_gang *gangs = NULL;
+    if (memory == NULL || see_gangs(c, nodes, count, &gangs) < 0) {
         return weft_err_nomem(err);
     }
     recall(c, nodes, count, memory);
@@ -201,6 +251,7 @@ static int decide(struct weft_controller *c, struct weft_error *err)
         .keep = c->keep,
         .accepted = accepted,
         .accepted_count = accepted_count,
+        .gangs = gangs,
         .now = weft_controller_now(),
     };
     weft_decision_done(&c->decision);
@@ -243,6 +294,9 @@ static void run_pass(struct weft_controller *c)
     weft_accept_watch(c->accept, c->decision.keep.refusals.count > 0);
     c->stats.last_pass = weft_clock_realtime(weft_clock_system());
     weft_histogram_add(&c->stats.pass_time, weft_controller_now() - start);
+    if (ask_for_gangs(c)) {
+        return; /* the answers ask for the next pass */
+    }
     if (!c->options->uninstall) {
         weft_controller_report(c);
         weft_controller_thought(c, "");

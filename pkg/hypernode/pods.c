@@ -201,6 +201,15 @@ static int add_pod(struct reader *r, const struct weft_json *object, struct weft
     return rc < 0 ? too_many(r, rc, err) : 0;
 }
 
+int weft_pod_in_gang(const struct weft_json *object)
+{
+    const struct reader r = {.file = "pods"};
+    struct pod pod = {0};
+    weft_autofree char *gang = NULL;
+    const int rc = read_pod(&r, object, &pod, NULL);
+    return rc < 0 || !filled(pod.node) || ended(&pod) ? rc : gang_of(&pod, &gang, NULL);
+}
+
 /* ---- the list ---- */
 
 static size_t lines_in(const char *text, size_t len)

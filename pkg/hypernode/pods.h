@@ -10,6 +10,8 @@
 #include "pkg/base/mem.h"
 #include "pkg/hypernode/affected.h"
 
+struct weft_json;
+
 enum {
     /* a pod is 3 to 10 kB of JSON: about 80,000 pods */
     WEFT_PODS_TEXT_MAX = 512 << 20,
@@ -41,5 +43,8 @@ WEFT_DEFINE_AUTO_VALUE(struct weft_pods, weft_pods_done)
  */
 int weft_pods_parse(const char *text, size_t len, const char *name, struct weft_pods *ret_pods,
                     struct weft_error *err) __attribute__((warn_unused_result));
+
+/* Does one pod (an API object) count, as weft_pods_parse counts? 1, 0, or -EINVAL, -ENOMEM. */
+int weft_pod_in_gang(const struct weft_json *pod) __attribute__((warn_unused_result));
 
 #endif

@@ -252,7 +252,7 @@ static void a_gang_holds_a_move(void)
     b.nodes[0].gang = WEFT_KEEP_GANG_UNKNOWN;
     expect(&b, false, held);
     CHECK_INT(b.result.unknown_count, 1);
-    CHECK_INT(b.result.unknown[0], 0);
+    CHECK_STR(b.result.unknown[0], "n0");
     CHECK_INT(b.result.refusals.count, 0); /* nothing is known yet that could be accepted */
     b.nodes[0].gang = WEFT_KEEP_GANG_RUNS;
     b.nodes[1].gang = WEFT_KEEP_GANG_RUNS; /* it stays anyway */
@@ -262,8 +262,7 @@ static void a_gang_holds_a_move(void)
     CHECK_INT(b.result.refusals.count, 1);
     CHECK_INT(b.result.refusals.items[0].kind, WEFT_REFUSAL_MOVE);
     CHECK_CONTAINS(b.result.refusals.items[0].text,
-                   "1 Node with pods of a running gang waits up to "
-                   "600 s before moving: n0");
+                   "1 Node on which a gang runs waits up to 600 s before moving: n0");
     CHECK_INT(b.result.due, b.options.now + 30 * WEFT_NS_PER_S);
     /* after moveDelay it goes; the time counts from when it was first wanted there */
     b.options.now += 599 * WEFT_NS_PER_S;

@@ -207,13 +207,15 @@ static void test_controller(void)
     CHECK(find(docs, "PodDisruptionBudget", "weft-controller") != NULL);
 }
 
-static void check_rule(const struct weft_json *rule, bool may_patch_nodes)
+static void check_rule(const struct weft_json *rule, bool may_patch_nodes, bool may_list_pods)
 {
     const struct weft_json *resources = weft_json_get(rule, "resources");
     const struct weft_json *verbs = weft_json_get(rule, "verbs");
     CHECK(!lists(verbs, "*") && !lists(resources, "*"));
     CHECK(!lists(weft_json_get(rule, "apiGroups"), "*"));
-    CHECK(!lists(resources, "secrets") && !lists(resources, "pods"));
+    CHECK(!lists(resources, "secrets"));
+    CHECK_INT(lists(resources, "pods"), may_list_pods);
+    CHECK(!lists(resources, "pods") || weft_json_count(verbs) == 1);
     CHECK(!lists(verbs, "deletecollection") && !lists(verbs, "bind") && !lists(verbs, "escalate"));
     if (lists(resources, "nodes")) {
         CHECK(!lists(verbs, "update") && !lists(verbs, "delete") && !lists(verbs, "create"));
@@ -221,20 +223,49 @@ static void check_rule(const struct weft_json *rule, bool may_patch_nodes)
     }
 }
 
+/* What may be done beyond the base is granted by overlays of their own. */
 static void test_rights(void)
 {
-    weft_auto(weft_json_free) struct weft_json *docs = load("manifests/base/controller-rbac.yaml");
-    size_t roles = 0;
-    for (size_t i = 0; i < weft_json_count(docs); i++) {
-        const struct weft_json *doc = weft_json_at(docs, i);
-        const struct weft_json *rules = weft_json_get(doc, "rules");
-        const bool labels = find(docs, "ClusterRole", "weft-controller-node-labels") == doc;
-        roles += rules != NULL;
-        for (size_t k = 0; k < weft_json_count(rules); k++) {
-            check_rule(weft_json_at(rules, k), labels);
+    static const struct {
+        const char *file;
+        bool may_patch_nodes, may_list_pods;
+        size_t roles;
+    } files[] = {
+        {"manifests/base/controller-rbac.yaml", false, false, 3},
+        {"manifests/overlays/node-labels/rights.yaml", true, false, 1},
+        {"manifests/overlays/gang-moves/rights.yaml", false, true, 1},
+    };
+    for (size_t f = 0; f < sizeof(files) / sizeof(files[0]); f++) {
+        weft_auto(weft_json_free) struct weft_json *docs = load(files[f].file);
+        size_t roles = 0;
+        for (size_t i = 0; i < weft_json_count(docs); i++) {
+            const struct weft_json *rules = weft_json_get(weft_json_at(docs, i), "rules");
+            roles += rules != NULL;
+            for (size_t k = 0; k < weft_json_count(rules); k++) {
+                check_rule(weft_json_at(rules, k), files[f].may_patch_nodes,
+                           files[f].may_list_pods);
+            }
         }
+        CHECK_INT(roles, files[f].roles);
     }
-    CHECK_INT(roles, 4);
+}
+
+/* The right to patch Nodes never comes without the policy that narrows it, and that one says no to
+ * whoever it cannot judge. */
+static void test_policy(void)
+{
+    weft_auto(weft_json_free) struct weft_json *all =
+        load("manifests/overlays/node-labels/kustomization.yaml");
+    CHECK(lists(at(all, "0.resources"), "rights.yaml"));
+    CHECK(lists(at(all, "0.resources"), "policy.yaml"));
+    weft_auto(weft_json_free) struct weft_json *docs =
+        load("manifests/overlays/node-labels/policy.yaml");
+    const char *name = "weft-controller-node-labels";
+    const struct weft_json *policy = find(docs, "ValidatingAdmissionPolicy", name);
+    const struct weft_json *binding = find(docs, "ValidatingAdmissionPolicyBinding", name);
+    CHECK_STR(weft_json_string(at(policy, "spec.failurePolicy")), "Fail");
+    CHECK_STR(weft_json_string(at(binding, "spec.policyName")), name);
+    CHECK(lists(at(binding, "spec.validationActions"), "Deny"));
 }
 
 /* A tier that a sample job names exists in the configuration that it is a sample for; a wrong name
@@ -260,4 +291,4 @@ static void test_job_tiers(void)
 
 WEFT_SUITE(manifests, {"files", test_files}, {"names", test_names}, {"images", test_images},
            {"plugin", test_plugin}, {"controller", test_controller}, {"rights", test_rights},
-           {"job_tiers", test_job_tiers})
+           {"policy", test_policy}, {"job_tiers", test_job_tiers})

@@ -18,12 +18,12 @@ const (
 	ControllerUser = "system:serviceaccount:" + Namespace + ":weft-controller"
 )
 
-// InstallController makes the namespace, the service account and the rights that manifests/ give
-// the controller: it runs with these and no more.
+// InstallController makes the namespace, the service account, the rights that manifests/ give the
+// controller and the policy that narrows them: it runs with these and no more.
 func (cp *ControlPlane) InstallController(t testing.TB) {
 	t.Helper()
 	cp.Create(t, Kinds(Kustomize(t, Repo("manifests")), "Namespace", "ServiceAccount", "ClusterRole",
-		"ClusterRoleBinding", "Role", "RoleBinding"))
+		"ClusterRoleBinding", "Role", "RoleBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"))
 }
 
 // ControllerToken is a token of the controller's service account.
