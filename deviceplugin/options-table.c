@@ -95,7 +95,6 @@ const struct weft_option weft_option_table[] = {
      .variables = {"WEFT_IGNORED_ERRORS"},
      .own = "ignoredErrors",
      .offset = AT(ignored_errors),
-     .fixed = true,
      .valid = ignored_valid,
      .allowed = "a list of XID numbers like 13,31",
      .help = "LIST: XIDs that are no fault of a GPU (13,31,43,45,68,109)"},

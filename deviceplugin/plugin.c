@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 #include "deviceplugin/endpoints.h"
+#include "deviceplugin/feature-file.h"
 #include "deviceplugin/observe.h"
 #include "deviceplugin/options.h"
 #include "deviceplugin/prepare.h"
 #include "deviceplugin/reload.h"
 #include "deviceplugin/source.h"
 #include "deviceplugin/stats.h"
+#include "pkg/base/clock.h"
 #include "pkg/base/log.h"
 #include "pkg/loop/loop.h"
 #include "pkg/machine/machine.h"
@@ -32,6 +34,7 @@ struct plugin {
     int used;     /* whether the machine that came last is in use, else why not */
     struct weft_error used_err;
     struct weft_reload *reload;
+    struct weft_feature_file *features;
     struct weft_endpoints *endpoints;
     struct weft_observe *observe; /* NULL: not asked for */
     struct weft_stats stats;
@@ -61,6 +64,14 @@ static void on_hangup(void *data)
     weft_source_rescan(plugin->source);
 }
 
+static void update_labels(struct plugin *plugin)
+{
+    const struct weft_machine *machine = weft_endpoints_machine(plugin->endpoints);
+    if (machine != NULL) {
+        weft_feature_file_update(plugin->features, machine);
+    }
+}
+
 static void on_machine_ready(void *data, struct weft_machine *machine)
 {
     struct plugin *plugin = data;
@@ -69,6 +80,7 @@ static void on_machine_ready(void *data, struct weft_machine *machine)
     plugin->used = weft_endpoints_use(plugin->endpoints, machine, &plugin->used_err);
     if (plugin->used == 0) {
         plugin->stats.machine_changes++;
+        update_labels(plugin);
     } else {
         plugin->stats.machine_refused++;
     }
@@ -97,6 +109,7 @@ static int on_options_changed(void *data, struct weft_error *err)
         weft_endpoints_configure(plugin->endpoints, options->policy, always(options), err);
     if (rc == 0) {
         weft_prepare_again(plugin->prepare);
+        update_labels(plugin);
     }
     return rc;
 }
@@ -180,6 +193,14 @@ static int start_reload(struct plugin *plugin, struct weft_error *err)
                            &plugin->reload, err);
 }
 
+static int start_labels(struct plugin *plugin, struct weft_error *err)
+{
+    return weft_feature_file_new(&(struct weft_feature_file_options){.loop = plugin->loop,
+                                                                     .options = plugin->options,
+                                                                     .clock = weft_clock_system()},
+                                 &plugin->features, err);
+}
+
 static int start(struct plugin *plugin, struct weft_error *err)
 {
     int rc = weft_loop_new(&plugin->loop, err);
@@ -193,6 +214,7 @@ static int start(struct plugin *plugin, struct weft_error *err)
                                    &plugin->source, &machine, err)
                  : rc;
     rc = rc == 0 ? weft_rpc_new(plugin->loop, &plugin->rpc, err) : rc;
+    rc = rc == 0 ? start_labels(plugin, err) : rc;
     rc = rc == 0 ? start_prepare(plugin, err) : rc;
     rc = rc == 0 ? start_endpoints(plugin, err) : rc;
     if (rc < 0) {
@@ -210,6 +232,7 @@ static bool stop(struct plugin *plugin)
 {
     weft_observe_free(plugin->observe);
     weft_reload_free(plugin->reload);
+    weft_feature_file_free(plugin->features);
     weft_endpoints_stop(plugin->endpoints);
     weft_rpc_free(plugin->rpc);                        /* our streams have ended */
     weft_endpoints_free(plugin->endpoints);            /* now another instance may register */
