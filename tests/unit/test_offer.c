@@ -347,6 +347,99 @@ static void without_memory(void)
     CHECK_INT(rc, 0);
 }
 
+/* ---- any bytes ---- */
+
+enum { DEVICES = 4, SICK = 3, RUNS = 20000 };
+
+/* Ids "0::0" to "3::1"; device 3 is unhealthy. */
+static struct weft_inventory *numbered(void)
+{
+    static const struct weft_respond_settings settings = {.strategies = ALL,
+                                                          .pass_device_specs = true};
+    struct weft_machine *m = NULL;
+    struct weft_inventory *inventory = NULL;
+    CHECK_INT(weft_machine_new("test", DEVICES, 0, &m, NULL), 0);
+    for (int i = 0; i < DEVICES; i++) {
+        char node[16];
+        (void)snprintf(m->devices[i].id, sizeof(m->devices[i].id), "%d", i);
+        (void)snprintf(node, sizeof(node), "/dev/%d", i);
+        CHECK_INT(weft_machine_add_node(&m->devices[i], node), 0);
+    }
+    m->devices[SICK].healthy = false;
+    const struct weft_inventory_options options = {.replicas = 2, .respond = &settings};
+    CHECK_INT(weft_inventory_new(m, &options, &inventory, NULL), 0);
+    return inventory;
+}
+
+/* What is granted are the devices whose ids the request has, each once, and none else. */
+static bool grant_holds(const struct weft_kubelet_grant *g, const struct weft_kubelet_ids *ids)
+{
+    bool asked[DEVICES] = {false};
+    size_t count = 0;
+    for (size_t i = 0; i < ids->count; i++) {
+        const int device = ids->ids[i][0] - '0';
+        if (device < 0 || device >= SICK || ids->ids[i][1] != ':') {
+            return false;
+        }
+        count += asked[device] ? 0 : 1;
+        asked[device] = true;
+    }
+    bool holds = count > 0 && g->node_count == count && g->cdi_device_count == count &&
+                 g->mount_count == count && g->env_count == 1 && g->annotation_count == 1;
+    for (size_t i = 0; holds && i < count; i++) {
+        const char *path = g->nodes[i].container_path, *cdi = g->cdi_devices[i];
+        const char digit = path[strlen("/dev/")];
+        holds = asked[digit - '0'] && cdi[strlen(cdi) - 1] == digit;
+    }
+    return holds;
+}
+
+/* Requests of a few ids with some bytes changed: refused with a reason, or granted rightly. */
+static void any_bytes(void)
+{
+    static const char seed[] = "\x0a\x0c\x0a\x04"
+                               "1::0\x0a\x04"
+                               "2::1\x0a\x06\x0a\x04"
+                               "0::1";
+    weft_auto(weft_inventory_free) struct weft_inventory *inventory = numbered();
+    uint64_t random = 7;
+    int granted = 0, refused = 0, wrong = 0;
+    for (int run = 0; run < RUNS; run++) {
+        char bytes[sizeof(seed) - 1];
+        memcpy(bytes, seed, sizeof(bytes));
+        const size_t len = sizeof(bytes) - weft_random_below(&random, 2) *
+                                               weft_random_below(&random, sizeof(bytes));
+        for (uint64_t changes = weft_random_below(&random, 4); changes > 0; changes--) {
+            static const char likely[] = "0123:\x0a\x04\x06\x0c\x00";
+            bytes[weft_random_below(&random, sizeof(bytes))] =
+                likely[weft_random_below(&random, sizeof(likely))];
+        }
+        weft_auto(weft_pb_arena_done) struct weft_pb_arena arena;
+        weft_pb_arena_init(&arena, WEFT_KUBELET_ARENA_MAX);
+        weft_auto(weft_buf_done) struct weft_buf answer;
+        weft_buf_init(&answer, WEFT_KUBELET_MESSAGE_MAX);
+        struct weft_error err = {0};
+        if (weft_grant_allocate(inventory, &arena, bytes, len, &answer, &err) < 0) {
+            refused++;
+            wrong += err.message[0] == '\0';
+            continue;
+        }
+        struct weft_kubelet_id_lists asked = {0};
+        struct weft_kubelet_grants grants = {0};
+        bool holds = weft_kubelet_decode_allocate(&arena, bytes, len, &asked, NULL) == 0 &&
+                     weft_kubelet_peer_decode_grants(&arena, weft_buf_text(&answer), answer.len,
+                                                     &grants, NULL) == 0 &&
+                     grants.count == asked.count && grants.count > 0;
+        for (size_t i = 0; holds && i < grants.count; i++) {
+            holds = grant_holds(&grants.containers[i], &asked.containers[i]);
+        }
+        granted++;
+        wrong += holds ? 0 : 1;
+    }
+    CHECK_INT(wrong, 0);
+    CHECK(granted > RUNS / 10 && refused > RUNS / 10);
+}
+
 static void cdi_names(void)
 {
     static const char *const good[] = {"a",         "0",           "0:1", "0000:1b:00.0",
@@ -364,4 +457,4 @@ WEFT_SUITE(offer, {"strategies", strategies}, {"annotations", annotations}, {"ro
            {"features", features}, {"other vendors", other_vendors},
            {"Moore Threads", moore_threads}, {"replicas are one device", replicas_are_one_device},
            {"errors name the id", errors_name_the_id}, {"without memory", without_memory},
-           {"CDI names", cdi_names})
+           {"any bytes", any_bytes}, {"CDI names", cdi_names})
