@@ -14,9 +14,12 @@ import (
 
 func TestMain(m *testing.M) { bed.Main(m) }
 
-// long is by how much a test takes longer with WEFT_TEST_LONG=1.
+// isLong: make check-long asks for it.
+var isLong = os.Getenv("WEFT_LONG") != ""
+
+// long is by how much a test takes longer then.
 func long(times int) int {
-	if os.Getenv("WEFT_TEST_LONG") == "" {
+	if !isLong {
 		return 1
 	}
 	return times

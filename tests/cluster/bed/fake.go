@@ -22,25 +22,20 @@ const (
 	fakeToken = "token-of-the-controller"
 )
 
-// NewFake is an empty one that has the controller's namespace.
+// NewFake is an empty one that has the namespaces that are needed.
 func NewFake(t testing.TB) *Fake {
 	t.Helper()
 	f := &Fake{Server: fakeapi.New(), ca: newStranger(t)}
 	f.AddUser(fakeToken, ControllerUser)
 	f.AddUser(adminToken, FakeAdmin)
-	f.Do(t, http.MethodPost, "/api/v1/namespaces", fakeapi.Object{"apiVersion": "v1", "kind": "Namespace",
-		"metadata": fakeapi.Object{"name": Namespace}})
-	return f
-}
-
-// Do is a request by admin that must succeed.
-func (f *Fake) Do(t testing.TB, method, path string, body fakeapi.Object) fakeapi.Object {
-	t.Helper()
-	object, err := f.Ask(adminToken, method, path, body)
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"default", Namespace} {
+		_, err := f.AsAdmin(http.MethodPost, "/api/v1/namespaces", fakeapi.Object{"apiVersion": "v1", "kind": "Namespace",
+			"metadata": fakeapi.Object{"name": name}})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	return object
+	return f
 }
 
 // NewWay is a way to the fake for one client, with faults of its own.
@@ -57,7 +52,7 @@ func (f *Fake) StartController(t testing.TB, way *Proxy, config string, args ...
 	way.Kubeconfig(t, kubeconfig, fakeToken)
 	c := newController(t, dir, kubeconfig, config, args...)
 	c.free = func() error {
-		_, err := f.Ask(adminToken, http.MethodDelete, "/apis/coordination.k8s.io/v1/namespaces/"+Namespace+"/leases/weft-controller", nil)
+		_, err := f.AsAdmin(http.MethodDelete, "/apis/coordination.k8s.io/v1/namespaces/"+Namespace+"/leases/weft-controller", nil)
 		if fakeapi.IsNotFound(err) {
 			err = nil
 		}
@@ -65,4 +60,9 @@ func (f *Fake) StartController(t testing.TB, way *Proxy, config string, args ...
 	}
 	c.Process = ownProgram(t, c.command)
 	return c
+}
+
+// AsAdmin is a request by admin.
+func (f *Fake) AsAdmin(method, path string, body fakeapi.Object) (fakeapi.Object, error) {
+	return f.Ask(adminToken, method, path, body)
 }

@@ -25,7 +25,8 @@ import (
 type Proxy struct {
 	URL    string
 	ca     *authority
-	page   int // a list's most objects, whatever was asked for; 0 = as asked
+	page   int  // a list's most objects, whatever was asked for; 0 = as asked
+	plain  bool // as a server that knows no lists as the beginning of a watch
 	mu     sync.Mutex
 	judge  func(*http.Request) Fault
 	conns  map[net.Conn]bool
@@ -256,6 +257,11 @@ func (p *Proxy) handler(next http.Handler) http.Handler {
 			fault.refuse(w)
 			return
 		}
+		if p.plain && r.URL.Query().Get("sendInitialEvents") != "" {
+			Fault{Status: http.StatusUnprocessableEntity, Reason: "Invalid",
+				Message: "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"}.refuse(w)
+			return
+		}
 		if p.page > 0 && r.URL.Query().Get("limit") != "" {
 			query := r.URL.Query()
 			query.Set("limit", fmt.Sprint(p.page))
@@ -323,6 +329,10 @@ func (p *Proxy) Judge(judge func(*http.Request) Fault) {
 
 // Page makes every list come in pages of so many objects. To be called before the first request.
 func (p *Proxy) Page(objects int) { p.page = objects }
+
+// Streams says whether lists may come as the beginning of a watch (the default), or are refused in
+// this form as by older servers. To be called before the first request.
+func (p *Proxy) Streams(may bool) { p.plain = !may }
 
 // Kubeconfig writes one that leads to the proxy.
 func (p *Proxy) Kubeconfig(t testing.TB, path, token string) {
