@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -123,57 +122,6 @@ func TestControllerKilled(t *testing.T) {
 	c.Crash(t)
 	c.Restart(t)
 	f.adopted(t, c, mark)
-}
-
-// Requests fail, are answered late or not at all, and watches end early: the tree is right in the
-// end, and was sound all the time.
-func TestControllerFaults(t *testing.T) {
-	t.Parallel()
-	f := newCluster(t, 16)
-	proxy := bed.NewProxy(t, f.cp)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	var mu sync.Mutex
-	random := rand.New(rand.NewPCG(seed, 0))
-	proxy.Judge(func(r *http.Request) bed.Fault {
-		mu.Lock()
-		defer mu.Unlock()
-		if r.URL.Query().Get("watch") != "" {
-			return bed.Fault{Life: time.Duration(1+random.IntN(10)) * time.Second}
-		}
-		if strings.HasPrefix(r.URL.Path, "/apis/coordination.k8s.io/") {
-			return bed.Fault{}
-		}
-		switch random.IntN(40) {
-		case 0:
-			return bed.Fault{Status: http.StatusInternalServerError}
-		case 1:
-			return bed.Fault{Status: http.StatusTooManyRequests}
-		case 2:
-			return bed.Fault{Cut: true}
-		case 3:
-			return bed.Fault{Lose: true}
-		case 4:
-			return bed.Fault{Delay: time.Duration(random.IntN(500)) * time.Millisecond}
-		}
-		return bed.Fault{}
-	})
-	c := proxy.StartController(t, f.cp, freeConfig)
-	f.wait(t, 30*time.Second)
-	for round := range 5 {
-		mu.Lock()
-		for change := range 3 {
-			f.randomChange(t, random, fmt.Sprintf("gpu-r%d-%d", round, change))
-		}
-		mu.Unlock()
-		f.wait(t, 30*time.Second)
-	}
-	proxy.Judge(nil)
-	f.settle(t, 30*time.Second, bed.ControllerUser)
-	if err := c.Check(); err != nil {
-		t.Error(err)
-	}
-	replay(t, map[string]bed.HyperNode{}, f.cp.Audit.Since(t, 0, bed.HyperNodeWrites(bed.ControllerUser)))
 }
 
 // Changes without end, and kills in the middle of them.

@@ -252,10 +252,18 @@ func labelsObject(labels map[string]string) object {
 	return o
 }
 
+// brief says what labels say of a place, closest level first.
+func brief(labels map[string]string) string {
+	if len(labels) == len(awsKeys)+1 && labels[gpuLabel] != "" {
+		return labels[awsKeys[0]] + " " + labels[awsKeys[1]] + " " + labels[awsKeys[2]]
+	}
+	return fmt.Sprint(labels)
+}
+
 // join makes a Node; labels nil: one that no source knows.
 func (w *world) join(t *testing.T, name string, labels map[string]string) {
 	t.Helper()
-	w.say("join %s %v", name, labels)
+	w.say("join %s %s", name, brief(labels))
 	all := maps.Clone(labels)
 	if all == nil {
 		all = map[string]string{}
@@ -275,7 +283,7 @@ func (w *world) leave(t *testing.T, name string) {
 // relabel changes labels; "" takes one away.
 func (w *world) relabel(t *testing.T, name string, labels map[string]string) {
 	t.Helper()
-	w.say("relabel %s %v", name, labels)
+	w.say("relabel %s %s", name, brief(labels))
 	w.must(t, "PATCH", "/api/v1/nodes/"+name, object{"metadata": object{"labels": labelsObject(labels)}})
 	m := w.nodes[name]
 	m.touched = true

@@ -3,6 +3,7 @@
 package bed
 
 import (
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -68,7 +69,7 @@ func StartControllerAs(t testing.TB, cp *ControlPlane, dir, kubeconfig, config s
 		}
 		return err
 	}
-	c.Process = ownProgram(t, c.command)
+	c.Restart(t)
 	return c
 }
 
@@ -83,6 +84,11 @@ func newController(t testing.TB, dir, kubeconfig, config string, args ...string)
 	c.command = Command{Name: "weft-controller", Log: filepath.Join(dir, "controller.log"),
 		Argv: append(argv, args...),
 		Env:  []string{"POD_NAME=weft-controller-test", "POD_NAMESPACE=" + Namespace}}
+	t.Cleanup(func() {
+		if c.Process != nil {
+			endOwn(t, c.Process)
+		}
+	})
 	return c
 }
 
@@ -104,7 +110,21 @@ func (c *Controller) Free(t testing.TB) {
 // Restart starts the controller again.
 func (c *Controller) Restart(t testing.TB) {
 	t.Helper()
-	c.Process = ownProgram(t, c.command)
+	p, err := start(c.command)
+	if err != nil {
+		t.Fatalf("%s: %v", c.command.Name, err)
+	}
+	c.Process = p
+}
+
+// DryRun is what the controller would do now.
+func (c *Controller) DryRun(t testing.TB) string {
+	t.Helper()
+	out, err := exec.Command(c.command.Argv[0], append(c.command.Argv[1:], "--dry-run")...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("weft-controller --dry-run: %v:\n%s", err, out)
+	}
+	return string(out)
 }
 
 // Stop asks the controller to leave.

@@ -58,7 +58,7 @@ func (f *Fake) StartController(t testing.TB, way *Proxy, config string, args ...
 		}
 		return err
 	}
-	c.Process = ownProgram(t, c.command)
+	c.Restart(t)
 	return c
 }
 

@@ -80,13 +80,16 @@ func Start(t testing.TB, c Command) *Process {
 	if err != nil {
 		t.Fatalf("%s: %v", c.Name, err)
 	}
-	t.Cleanup(func() {
-		p.Kill()
-		if t.Failed() {
-			t.Logf("%s (%s), its last lines:\n%s", p.Name, p.Log, p.Tail(25))
-		}
-	})
+	t.Cleanup(func() { p.finish(t) })
 	return p
+}
+
+// finish ends the process with its test.
+func (p *Process) finish(t testing.TB) {
+	p.Kill()
+	if t.Failed() {
+		t.Logf("%s (%s), its last lines:\n%s", p.Name, p.Log, p.Tail(25))
+	}
 }
 
 // Pid is the process id.
@@ -154,23 +157,27 @@ func (p *Process) Tail(lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// ownProgram starts one of weft's programs and, when the test ends, asks it to leave: that must
-// be quick and clean (a sanitizer's finding is an exit status too).
+// ownProgram starts one of weft's programs and, when the test ends, asks it to leave.
 func ownProgram(t testing.TB, c Command) *Process {
 	t.Helper()
 	p := Start(t, c)
-	t.Cleanup(func() {
-		if !p.Alive() {
-			return // the test ended it and has judged how
-		}
+	t.Cleanup(func() { endOwn(t, p) })
+	return p
+}
+
+// endOwn asks one of weft's programs to leave: that must be quick and clean (a sanitizer's finding
+// is an exit status too). One that the test ended was judged there.
+func endOwn(t testing.TB, p *Process) {
+	t.Helper()
+	if p.Alive() {
 		switch code, err := p.End(syscall.SIGTERM, 10*time.Second*slow); {
 		case err != nil:
 			t.Error(err)
 		case code != 0:
 			t.Errorf("%s: exit status %d after SIGTERM; its last lines:\n%s", p.Name, code, p.Tail(40))
 		}
-	})
-	return p
+	}
+	p.finish(t)
 }
 
 var ports struct {
