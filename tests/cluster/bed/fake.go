@@ -62,6 +62,16 @@ func (f *Fake) StartController(t testing.TB, way *Proxy, config string, args ...
 	return c
 }
 
+// Do is a request by admin that must succeed.
+func (f *Fake) Do(t testing.TB, method, path string, body fakeapi.Object) fakeapi.Object {
+	t.Helper()
+	object, err := f.AsAdmin(method, path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
 // AsAdmin is a request by admin.
 func (f *Fake) AsAdmin(method, path string, body fakeapi.Object) (fakeapi.Object, error) {
 	return f.Ask(adminToken, method, path, body)
