@@ -102,6 +102,59 @@ static void an_xid_takes_its_gpu_away_until_it_recovers(void)
     down(&b);
 }
 
+/* A driver that tells no recovery action cannot say that a fault is over; a person can. */
+static void a_hangup_forgets_what_an_old_driver_cannot(void)
+{
+    struct bench b;
+    if (up(&b, "dgx1v.json", 8)) {
+        proc_expect(&b.kubelet, "list devices=8 healthy=8");
+        tell(&b, "{\"gpu\": 2, \"type\": 8, \"data\": 74}");
+        proc_expect(&b.kubelet, "list devices=8 healthy=7");
+        CHECK(!proc_says(&b.kubelet, "list devices=8 healthy=8", 600));
+        CHECK_INT(kill(b.plugin.pid, SIGHUP), 0);
+        proc_expect(&b.plugin, "from=unhealthy to=recovering cause=clean reason=\"XID 74");
+        proc_expect(&b.kubelet, "list devices=8 healthy=8");
+    }
+    down(&b);
+}
+
+static void a_gpu_in_doubt_is_suspect_first(void)
+{
+    struct bench b;
+    if (up(&b, "hgx-h100-8.json", 8)) {
+        proc_expect(&b.kubelet, "list devices=8 healthy=8");
+        nvml_world_edit(&b.w, "\"minor\": 6,",
+                        "\"minor\": 6, \"returns\": {\"nvmlDeviceGetMemoryInfo\": 999},");
+        proc_expect(&b.plugin, "event=health device=" GPU(6) " from=healthy to=suspect cause=look");
+        proc_expect(&b.plugin, "event=health device=" GPU(6) " from=suspect to=unhealthy");
+        proc_expect(&b.kubelet, "list devices=8 healthy=7");
+        nvml_world_edit(&b.w, "{\"nvmlDeviceGetMemoryInfo\": 999}", "{}");
+        proc_expect(&b.kubelet, "list devices=8 healthy=8");
+        CHECK(!proc_says(&b.plugin, "event=flapping", 10));
+    }
+    down(&b);
+}
+
+static void a_gpu_that_flaps_is_damped(void)
+{
+    struct bench b;
+    if (up(&b, "hgx-h100-8.json", 8)) {
+        proc_expect(&b.kubelet, "list devices=8 healthy=8");
+        tell(&b, "{\"gpu\": 1, \"type\": 8, \"data\": 94}");
+        for (int i = 0; i < 3; i++) {
+            proc_expect(&b.kubelet, "list devices=8 healthy=7");
+            if (i < 2) {
+                proc_expect(&b.kubelet, "list devices=8 healthy=8");
+                nvml_world_edit(&b.w, "\"data\": 94}]",
+                                "\"data\": 94}, {\"gpu\": 1, \"type\": 8, \"data\": 94}]");
+            }
+        }
+        proc_expect(&b.plugin, "event=flapping device=" GPU(1));
+        CHECK(!proc_says(&b.kubelet, "list devices=8 healthy=8", 1000)); /* ten minutes, now */
+    }
+    down(&b);
+}
+
 static void a_lost_gpu_is_unhealthy_and_not_gone(void)
 {
     struct bench b;
@@ -233,6 +286,9 @@ static void a_machine_that_stays_sends_nothing(void)
 WEFT_SUITE(
     plugin_vendor, {"pods get GPUs that the driver knows", pods_get_gpus_that_the_driver_knows},
     {"an XID takes its GPU away until it recovers", an_xid_takes_its_gpu_away_until_it_recovers},
+    {"a hangup forgets what an old driver cannot", a_hangup_forgets_what_an_old_driver_cannot},
+    {"a GPU in doubt is suspect first", a_gpu_in_doubt_is_suspect_first},
+    {"a GPU that flaps is damped", a_gpu_that_flaps_is_damped},
     {"a lost GPU is unhealthy and not gone", a_lost_gpu_is_unhealthy_and_not_gone},
     {"a driver that hangs hangs nothing else", a_driver_that_hangs_hangs_nothing_else},
     {"the plugin ends while the driver hangs", the_plugin_ends_while_the_driver_hangs},
