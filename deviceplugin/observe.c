@@ -2,6 +2,8 @@
 /* What is counted and what is there, as pages. */
 #include "deviceplugin/observe.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "deviceplugin/endpoints.h"
@@ -108,6 +110,25 @@ static void put_moves(const struct weft_stats *stats, struct weft_buf *buf)
     weft_metric_single(buf, "weft_plugin_devices_flapping_total", WEFT_METRIC_COUNTER,
                        "Times that a device was found to flap, and has to wait longer since.",
                        stats->flapping);
+}
+
+static void put_codes(const struct weft_stats *stats, struct weft_buf *buf)
+{
+    static const char name[] = "weft_plugin_device_errors_total";
+    weft_metric_head(
+        buf, name, WEFT_METRIC_COUNTER,
+        "Errors that the driver told, by code (XIDs); counts says whether as a fault.");
+    for (size_t i = 0; i < stats->code_count; i++) {
+        const struct weft_code_count *c = &stats->codes[i];
+        char code[24] = "others";
+        if (c->code != UINT64_MAX) {
+            (void)snprintf(code, sizeof(code), "%" PRIu64, c->code);
+        }
+        const char *const faults[] = {"code", code, "counts", "true", NULL};
+        const char *const notices[] = {"code", code, "counts", "false", NULL};
+        weft_metric_value(buf, name, faults, c->faults);
+        weft_metric_value(buf, name, notices, c->notices);
+    }
 }
 
 /* Sum and count of each kind of call; waits for events are none. */
@@ -281,6 +302,7 @@ static void put_metrics(const struct weft_observe *o, struct weft_http_answer *a
     put_devices(o, buf);
     put_states(o, buf);
     put_moves(o->options.stats, buf);
+    put_codes(o->options.stats, buf);
     put_calls(o, buf);
     put_nics(o, buf);
     put_requests(o->options.stats, buf);

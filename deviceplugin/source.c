@@ -52,6 +52,13 @@ static void on_move(void *data, const struct weft_health_move *move)
     weft_stats_move(source->stats, move);
 }
 
+static void on_told(void *data, const struct weft_backend_event *event)
+{
+    const struct weft_source *source = data;
+    WEFT_CHECK(source, SOURCE_MAGIC);
+    weft_stats_event(source->stats, event);
+}
+
 /* The vendor thread's side has no data of its own to call back with. */
 static void on_machine(void *data, struct weft_machine *machine)
 {
@@ -128,6 +135,7 @@ static int start_vendor(struct weft_source *source, const struct weft_source_opt
                                                .rescan_ns = o->rescan_ns,
                                                .changed = on_machine,
                                                .moved = on_move,
+                                               .told = on_told,
                                                .data = source};
     const int rc =
         weft_backend_check_root(&(struct weft_backend_options){.host_root = o->host_root}, err);

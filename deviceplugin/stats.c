@@ -9,6 +9,7 @@
 #include "pkg/base/clock.h"
 #include "pkg/base/log.h"
 #include "pkg/base/mem.h"
+#include "pkg/machine/backend.h"
 
 enum { LINE_MAX_BYTES = 4096, IDS_SHOWN = 64 };
 
@@ -80,6 +81,25 @@ void weft_stats_prefer(struct weft_stats *stats, const struct weft_preference *p
     char **place = &stats->preferences[stats->preference_count++ % WEFT_PREFERENCES_KEPT];
     weft_free(*place);
     *place = line;
+}
+
+void weft_stats_event(struct weft_stats *stats, const struct weft_backend_event *event)
+{
+    if (event->again || event->code == 0) {
+        return;
+    }
+    size_t at = 0;
+    while (at < stats->code_count && stats->codes[at].code != event->code) {
+        at++;
+    }
+    if (at == WEFT_STATS_CODES_MAX) {
+        at = WEFT_STATS_CODES_MAX - 1;
+        stats->codes[at].code = UINT64_MAX; /* others, too */
+    } else if (at == stats->code_count) {
+        stats->codes[stats->code_count++].code = event->code;
+    }
+    stats->codes[at].faults += event->kind == WEFT_EVENT_UNHEALTHY ? 1 : 0;
+    stats->codes[at].notices += event->kind == WEFT_EVENT_NOTICE ? 1 : 0;
 }
 
 void weft_stats_move(struct weft_stats *stats, const struct weft_health_move *move)

@@ -13,6 +13,8 @@
 #include "pkg/base/error.h"
 #include "pkg/http/metrics.h"
 
+struct weft_backend_event;
+
 /* One answered container of a GetPreferredAllocation request; lives as long as the answer. */
 struct weft_preference {
     size_t available, required; /* ids asked about, known or not */
@@ -27,6 +29,14 @@ struct weft_preference {
 
 enum { WEFT_PREFERENCES_KEPT = 128 }; /* at /debug/allocations, the newest first */
 
+enum { WEFT_STATS_CODES_MAX = 32 }; /* error codes that are told apart; the last takes the rest */
+
+/* How often the driver told of a code: as a fault, and as none. */
+struct weft_code_count {
+    uint64_t code;
+    uint64_t faults, notices;
+};
+
 struct weft_stats {
     uint64_t preferred_exact, preferred_bounded, preferred_empty; /* containers */
     struct weft_histogram preferred_time;                         /* of a request */
@@ -37,6 +47,8 @@ struct weft_stats {
     uint64_t lists_sent;   /* device lists, each to one stream */
     /* changes of a device's state of health, by the state that it came into, and why */
     uint64_t health_moves[WEFT_HEALTH_STATE_COUNT][WEFT_CAUSE_COUNT];
+    struct weft_code_count codes[WEFT_STATS_CODES_MAX];
+    size_t code_count;
     uint64_t flapping;                         /* devices that were found to flap */
     uint64_t machine_changes, machine_refused; /* new machines that were used, or not */
     uint64_t config_used, config_refused, config_unchanged; /* options that were read again */
@@ -49,6 +61,8 @@ struct weft_stats {
 void weft_stats_done(struct weft_stats *stats);
 /* Counts the answer, logs it at level debug and keeps its line. */
 void weft_stats_prefer(struct weft_stats *stats, const struct weft_preference *preference);
+/* Counts an error code, once for all devices that it is of. */
+void weft_stats_event(struct weft_stats *stats, const struct weft_backend_event *event);
 /* Counts the change and logs its line. */
 void weft_stats_move(struct weft_stats *stats, const struct weft_health_move *move);
 

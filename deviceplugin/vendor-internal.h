@@ -15,7 +15,7 @@
 /* What the thread has to say, in the order in which it came. */
 enum weft_vendor_news {
     WEFT_NEWS_LOOK,  /* a whole look at the machine */
-    WEFT_NEWS_FAULT, /* of a device, or of all */
+    WEFT_NEWS_EVENT, /* of a device, or of all: a fault, or worth a notice */
     WEFT_NEWS_GONE,  /* the driver, or its library */
 };
 

@@ -75,6 +75,12 @@ static int64_t pace(const struct thread *t, bool *ret_well)
     return wanted > 0 && wanted < ns ? wanted : ns;
 }
 
+static bool is_bad(const struct weft_vendor_note *note)
+{
+    return note->news == WEFT_NEWS_GONE ||
+           (note->news == WEFT_NEWS_EVENT && note->trouble.kind == WEFT_EVENT_UNHEALTHY);
+}
+
 /* With the lock held. Looks that nobody took yet become one; where there is no place left, the last
  * note becomes a fault of every device, as nothing is to be lost of what is bad. */
 static struct weft_machine *put_note(struct weft_vendor_shared *s, struct weft_vendor_note note)
@@ -86,7 +92,7 @@ static struct weft_machine *put_note(struct weft_vendor_shared *s, struct weft_v
         last->machine = note.machine != NULL ? note.machine : last->machine;
     } else if (s->note_count < WEFT_VENDOR_NOTES_MAX) {
         s->notes[s->note_count++] = note;
-    } else if (note.news == WEFT_NEWS_LOOK) {
+    } else if (!is_bad(&note)) {
         unseen = note.machine; /* the next look tells */
     } else {
         unseen = weft_steal(&last->machine);
@@ -252,11 +258,12 @@ static void handle_event(struct thread *t, const struct weft_backend_event *even
     switch (event->kind) {
     case WEFT_EVENT_UNHEALTHY: /* at once, without asking the driver, which may be slow just now */
         t->fresh = true;
-        deliver(t, (struct weft_vendor_note){.news = WEFT_NEWS_FAULT, .trouble = *event});
+        deliver(t, (struct weft_vendor_note){.news = WEFT_NEWS_EVENT, .trouble = *event});
         break;
     case WEFT_EVENT_NOTICE:
         weft_log(WEFT_LOG_INFO, "device-notice", WEFT_KV_S("device", event->device),
                  WEFT_KV_S("reason", event->reason));
+        deliver(t, (struct weft_vendor_note){.news = WEFT_NEWS_EVENT, .trouble = *event});
         break;
     case WEFT_EVENT_CHANGED:
     case WEFT_EVENT_COUNT:

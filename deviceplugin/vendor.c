@@ -32,6 +32,7 @@ struct weft_vendor {
     struct weft_machine *last;  /* what the thread last said; NULL: nothing yet */
     struct weft_machine *shown; /* what was handed on last; NULL: nothing, or it has to be again */
     void (*changed)(void *data, struct weft_machine *machine);
+    void (*told)(void *data, const struct weft_backend_event *event);
     void *data;
 };
 
@@ -193,6 +194,31 @@ static void take_look(struct weft_vendor *vendor, struct weft_vendor_note *note)
     }
 }
 
+static void take_event(struct weft_vendor *vendor, const struct weft_backend_event *event)
+{
+    if (vendor->told != NULL) {
+        vendor->told(vendor->data, event);
+    }
+    if (event->kind == WEFT_EVENT_UNHEALTHY) {
+        weft_health_fault(vendor->health, event->device, WEFT_CAUSE_EVENT, event->reason, now_ns());
+    }
+}
+
+static void take_note(struct weft_vendor *vendor, struct weft_vendor_note *note)
+{
+    switch (note->news) {
+    case WEFT_NEWS_LOOK:
+        take_look(vendor, note);
+        break;
+    case WEFT_NEWS_EVENT:
+        take_event(vendor, &note->trouble);
+        break;
+    case WEFT_NEWS_GONE:
+        weft_health_fault(vendor->health, NULL, WEFT_CAUSE_DRIVER, note->trouble.reason, now_ns());
+        break;
+    }
+}
+
 static void on_notes(void *data)
 {
     struct weft_vendor *vendor = data;
@@ -209,15 +235,7 @@ static void on_notes(void *data)
         vendor->unresponsive = false;
     }
     for (size_t i = 0; i < count; i++) {
-        const struct weft_backend_event *trouble = &notes[i].trouble;
-        if (notes[i].news == WEFT_NEWS_LOOK) {
-            take_look(vendor, &notes[i]);
-        } else {
-            weft_health_fault(vendor->health, trouble->device,
-                              notes[i].news == WEFT_NEWS_FAULT ? WEFT_CAUSE_EVENT
-                                                               : WEFT_CAUSE_DRIVER,
-                              trouble->reason, now_ns());
-        }
+        take_note(vendor, &notes[i]);
     }
     show(vendor);
     set_pace(vendor);
@@ -289,6 +307,7 @@ int weft_vendor_new(const struct weft_vendor_options *options, struct weft_vendo
     vendor->magic = VENDOR_MAGIC;
     vendor->limit_ns = options->limit_ns;
     vendor->changed = options->changed;
+    vendor->told = options->told;
     vendor->data = options->data;
     int rc = shared_new(options, &vendor->shared);
     rc = rc == 0 ? weft_health_table_new(&vendor->shared->health, options->moved, options->data,

@@ -34,6 +34,9 @@ struct weft_vendor_options {
     void (*changed)(void *data, struct weft_machine *machine);
     /* Loop thread: a device changed its state of health; may be NULL. */
     void (*moved)(void *data, const struct weft_health_move *move);
+    /* Loop thread: the driver told of something, which is a fault (UNHEALTHY) or is not (NOTICE);
+     * may be NULL. */
+    void (*told)(void *data, const struct weft_backend_event *event);
     void *data;
 };
 

@@ -72,7 +72,8 @@ struct weft_backend_event {
     enum weft_backend_event_kind kind;
     char device[WEFT_DEVICE_ID_MAX]; /* "": all devices of the machine */
     uint64_t code;                   /* the vendor's: an XID; 0 if there is none */
-    char reason[96];                 /* one sentence, fits weft_device.health_reason */
+    bool again;      /* what the event before told, for another device that it is of */
+    char reason[96]; /* one sentence, fits weft_device.health_reason */
 };
 
 struct weft_backend {

@@ -284,8 +284,9 @@ static const struct weft_nvml_gpu *gpu_of(const struct weft_nvml *nvml,
 static void queue(struct weft_nvml *nvml, enum weft_backend_event_kind kind, const char *device,
                   uint64_t code, const char *reason)
 {
+    const bool again = nvml->queued > 0; /* the library's events are taken one by one */
     struct weft_backend_event *event = &nvml->queue[nvml->queued++];
-    *event = (struct weft_backend_event){.kind = kind, .code = code};
+    *event = (struct weft_backend_event){.kind = kind, .code = code, .again = again};
     (void)snprintf(event->device, sizeof(event->device), "%s", device);
     (void)snprintf(event->reason, sizeof(event->reason), "%.95s", reason);
 }

@@ -26,6 +26,7 @@ static struct {
     _Atomic(bool) present, fails;
     _Atomic(int) looks, waits, hang_ms; /* hang_ms: of the next look */
     _Atomic(int) event;                 /* one more than its kind; 0: none */
+    _Atomic(int) open;                  /* by threads, also such as were left behind */
     _Atomic(int) storm;                 /* so many faults, as fast as they are taken */
     _Atomic(unsigned) generation;       /* of the PCIe link */
 } driver;
@@ -46,7 +47,11 @@ static int open_driver(const struct weft_backend_options *options, void **ret_st
                        struct weft_error *err)
 {
     *ret_state = options->watch;
-    return driver.fails ? weft_err_set(err, -ENODEV, WEFT_ERR_CONFIG, "it sleeps") : 0;
+    if (driver.fails) {
+        return weft_err_set(err, -ENODEV, WEFT_ERR_CONFIG, "it sleeps");
+    }
+    driver.open++;
+    return 0;
 }
 
 static int enumerate(void *state, struct weft_machine **ret_machine, struct weft_error *err)
@@ -99,7 +104,7 @@ static int wait_event(void *state, int64_t timeout_ns, struct weft_backend_event
 
 static void close_driver(void *state)
 {
-    (void)state;
+    driver.open -= state != NULL ? 1 : 0;
 }
 
 static const struct weft_backend backend = {.vendor = "test",
@@ -118,7 +123,7 @@ struct world {
     bool came;
     struct weft_machine *m; /* the latest */
     int count;
-    int moves[WEFT_HEALTH_STATE_COUNT];
+    int moves[WEFT_HEALTH_STATE_COUNT], told[WEFT_EVENT_COUNT];
     const char *host_root;
 };
 
@@ -143,6 +148,12 @@ static void on_move(void *data, const struct weft_health_move *move)
     w->moves[move->to]++;
 }
 
+static void on_told(void *data, const struct weft_backend_event *event)
+{
+    struct world *w = data;
+    w->told[event->kind]++;
+}
+
 static int start(struct world *w, struct weft_error *err)
 {
     struct weft_health_settings health;
@@ -156,6 +167,7 @@ static int start(struct world *w, struct weft_error *err)
                                       .health = &health,
                                       .changed = on_changed,
                                       .moved = on_move,
+                                      .told = on_told,
                                       .data = w},
         &w->vendor, err);
 }
@@ -163,6 +175,9 @@ static int start(struct world *w, struct weft_error *err)
 static bool up_at(struct world *w, bool present, const char *host_root)
 {
     *w = (struct world){.host_root = host_root};
+    for (int i = 0; i < 1000 && driver.open > 0; i++) {
+        sleep_ms(5); /* the thread of the test before takes no event of this one */
+    }
     driver.fails = false;
     driver.present = present;
     driver.storm = 0;
@@ -248,6 +263,8 @@ static void notices_and_sleeping_links_are_no_news(void)
         driver.generation = 5;
         driver.event = 1 + WEFT_EVENT_NOTICE;
         CHECK(!next(&w, RESCAN_MS));
+        CHECK_INT(w.told[WEFT_EVENT_NOTICE], 1);
+        CHECK_INT(w.told[WEFT_EVENT_UNHEALTHY], 0);
         const int looks = driver.looks;
         driver.event = 1 + WEFT_EVENT_CHANGED;
         for (int i = 0; i < 30 && driver.looks == looks; i++) {
