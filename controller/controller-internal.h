@@ -23,6 +23,7 @@ struct weft_dirwatch;
 struct weft_events;
 struct weft_gangs;
 struct weft_http;
+struct weft_instances;
 struct weft_keep;
 struct weft_kube_call;
 struct weft_kube_client;
@@ -69,6 +70,7 @@ struct weft_controller {
     struct weft_pods pods;             /* --pods */
     struct weft_kube_reflector *node_reflector;
     struct weft_kube_reflector *hypernode_reflector;
+    struct weft_instances *instances; /* NULL: no source needs them */
     bool nodes_synced;
     bool hypernodes_synced;
     bool crd_missing;

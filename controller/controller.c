@@ -13,6 +13,7 @@
 #include "controller/affected.h"
 #include "controller/controller-internal.h"
 #include "controller/events.h"
+#include "controller/instances.h"
 #include "controller/labels.h"
 #include "controller/options.h"
 #include "controller/output.h"
@@ -145,6 +146,7 @@ static void finish(struct weft_controller *c)
     weft_http_free(c->http);
     weft_apply_free(c->apply);
     weft_labels_free(c->labels);
+    weft_instances_free(c->instances);
     weft_kube_lease_free(c->lease);
     weft_controller_tell_done(c);
     if (c->loop != NULL) {

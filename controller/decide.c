@@ -9,6 +9,7 @@
 
 #include "controller/forest.h"
 #include "controller/homes.h"
+#include "pkg/fabric/labels.h"
 #include "pkg/fabric/selector.h"
 #include "pkg/source/config.h"
 #include "pkg/source/source.h"
@@ -52,13 +53,16 @@ static const char *const *names(const struct weft_names *list)
 }
 
 static void fill_source(const struct weft_config_source *from,
-                        const struct weft_source_result *result, struct weft_tree_source *to)
+                        const struct weft_source_result *result,
+                        const struct weft_nic_inventory *instances, struct weft_tree_source *to)
 {
     *to = (struct weft_tree_source){0};
     if (result == NULL) {
         to->levels = &from->levels;
         return;
     }
+    const bool by_instance =
+        result->declared != NULL && result->declared->names == WEFT_NAMES_INSTANCES;
     to->fabric = result->fabric;
     to->declared = result->declared;
     to->expected = result->expected;
@@ -69,7 +73,7 @@ static void fill_source(const struct weft_config_source *from,
         .exclude_hca_count = from->exclude_hcas.count,
         .exclude_switches = names(&from->exclude_switches),
         .exclude_switch_count = from->exclude_switches.count,
-        .inventory = result->inventory,
+        .inventory = result->inventory == NULL && by_instance ? instances : result->inventory,
         .keep_slow_hcas = from->keep_slow_hcas,
     };
 }
@@ -208,7 +212,7 @@ static int build_tree(const struct weft_decide_input *in, struct weft_keep_node 
     const struct weft_config *config = in->config;
     struct weft_tree_source sources[WEFT_CONFIG_SOURCES_MAX];
     for (size_t i = 0; i < config->source_count; i++) {
-        fill_source(&config->sources[i], in->results[i], &sources[i]);
+        fill_source(&config->sources[i], in->results[i], in->instances, &sources[i]);
     }
     weft_autofree struct weft_node *selected = NULL;
     if (select_nodes(in, &selected, flags, decision) < 0) {

@@ -17,6 +17,7 @@
 #include "pkg/hypernode/plan.h"
 
 struct weft_config;
+struct weft_nic_inventory;
 struct weft_source_result;
 struct weft_forest;
 struct weft_tree;
@@ -44,6 +45,8 @@ struct weft_decide_input {
     const struct weft_node *nodes; /* all that exist, by name in any order */
     struct weft_decide_memory *memory; /* per node */
     size_t node_count;
+    /* Nodes by cloud instance, for sources that name those; NULL: not known */
+    const struct weft_nic_inventory *instances;
     bool any_host; /* no Nodes are known: every host that the sources name is one */
     const struct weft_hypernode_set *live; /* all HyperNodes that exist */
     /* where Nodes have been so far, if live cannot tell (labelled.h); NULL: live */

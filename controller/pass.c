@@ -6,11 +6,13 @@
 #include "controller/accept.h"
 #include "controller/controller-internal.h"
 #include "controller/gangs.h"
+#include "controller/instances.h"
 #include "controller/labelled.h"
 #include "controller/lost.h"
 #include "controller/options.h"
 #include "pkg/base/clock.h"
 #include "pkg/base/log.h"
+#include "pkg/fabric/inventory.h"
 #include "pkg/loop/loop.h"
 #include "pkg/source/config.h"
 
@@ -74,6 +76,7 @@ void weft_controller_pass_done(struct weft_controller *c)
 static bool ready(const struct weft_controller *c)
 {
     return !c->stopping && weft_controller_synced(c) && weft_sources_ready(c->sources) &&
+           (c->instances == NULL || weft_instances_known(c->instances)) &&
            weft_accept_known(c->accept) && (c->leading || weft_controller_reads_only(c)) &&
            c->apply == NULL;
 }
@@ -199,21 +202,30 @@ static bool labels_tell_places(struct weft_controller *c)
     return c->crd_was_missing || !c->config->outputs.hyper_nodes;
 }
 
+/* The Nodes that exist, as shallow copies; the caller frees the array only. */
+static int list_nodes(const struct weft_controller *c, struct weft_node **ret_nodes,
+                      size_t *ret_count, struct weft_error *err)
+{
+    if (weft_view_nodes_array(&c->nodes, ret_nodes, ret_count) < 0) {
+        return weft_err_nomem(err);
+    }
+    return *ret_count > 0 || !weft_controller_any_of_ours(c)
+               ? 0
+               : weft_err_set(err, -ENODATA, WEFT_ERR_CONFIG,
+                              "the API server lists no Node at all: nothing is changed");
+}
+
 static int decide(struct weft_controller *c, struct weft_error *err)
 {
     const struct weft_source_result *results[WEFT_CONFIG_SOURCES_MAX] = {0};
-    int rc = weft_controller_results(c->sources, c->config, results, err);
-    if (rc < 0) {
-        return rc;
-    }
+    weft_auto(weft_nic_inventory_free) struct weft_nic_inventory *instances = NULL;
     weft_autofree struct weft_node *nodes = NULL;
     size_t count = 0;
-    if (weft_view_nodes_array(&c->nodes, &nodes, &count) < 0) {
-        return weft_err_nomem(err);
-    }
-    if (count == 0 && weft_controller_any_of_ours(c)) {
-        return weft_err_set(err, -ENODATA, WEFT_ERR_CONFIG,
-                            "the API server lists no Node at all: nothing is changed");
+    int rc = weft_controller_results(c->sources, c->config, results, err);
+    rc = rc < 0 ? rc : list_nodes(c, &nodes, &count, err);
+    rc = rc < 0 ? rc : weft_controller_instances(c, &instances, err);
+    if (rc < 0) {
+        return rc;
     }
     weft_autofree struct weft_decide_memory *memory = weft_calloc(count + 1, sizeof(*memory));
     weft_autofree enum weft_keep_gang *gangs = NULL;
@@ -244,6 +256,7 @@ static int decide(struct weft_controller *c, struct weft_error *err)
         .nodes = nodes,
         .memory = memory,
         .node_count = count,
+        .instances = instances,
         .live = c->options->against != NULL ? &c->against : &c->hypernodes.set,
         .places = from_labels || lost ? &places : NULL,
         .lost = lost,

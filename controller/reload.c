@@ -6,6 +6,7 @@
 
 #include "controller/controller-internal.h"
 #include "controller/events.h"
+#include "controller/instances.h"
 #include "controller/options.h"
 #include "pkg/base/clock.h"
 #include "pkg/base/file.h"
@@ -110,6 +111,9 @@ void weft_controller_reload(struct weft_controller *c)
         weft_log(WEFT_LOG_INFO, c->config->paused ? "paused" : "going-on");
     }
     weft_debounce_configure(&c->debounce, c->config->debounce.quiet_ns, c->config->debounce.max_ns);
+    if (c->node_reflector != NULL && weft_controller_configure_instances(c, &err) < 0) {
+        weft_log(WEFT_LOG_ERROR, "instances", WEFT_KV_S("error", err.message));
+    }
     weft_controller_changed(c, true);
 }
 

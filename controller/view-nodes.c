@@ -50,6 +50,7 @@ void weft_view_nodes_done(struct weft_view_nodes *nodes)
 {
     for (size_t i = 0; i < nodes->count; i++) {
         drop_node(nodes, &nodes->items[i].node);
+        weft_free(nodes->items[i].instance);
     }
     weft_free(nodes->items);
     keys_done(nodes->keys, nodes->key_count);
@@ -255,6 +256,7 @@ static void replace_entry(struct weft_view_nodes *nodes, struct weft_view_node *
     if (entry->gone || strcmp(entry->node.uid, node->uid) != 0) {
         entry->fresh = true;
         entry->source = SIZE_MAX;
+        weft_free(weft_steal(&entry->instance));
     }
     entry->version = version;
     drop_node(nodes, &entry->node);
@@ -354,6 +356,7 @@ void weft_view_nodes_forget(struct weft_view_nodes *nodes)
         }
         (void)weft_map_remove(nodes->index, entry->node.name);
         drop_node(nodes, &entry->node);
+        weft_free(weft_steal(&entry->instance));
         if (entry != last) {
             *entry = *last;
         }

@@ -36,6 +36,7 @@ struct weft_view_node {
     bool gone;             /* deleted; kept until forgotten, so that a successor is recognised */
     bool fresh;            /* a new Node under an old name, not yet placed by any source */
     size_t source;         /* rank of the source that last placed it, or SIZE_MAX */
+    char *instance;        /* instances.h; NULL: not read */
 };
 
 struct weft_view_nodes {

@@ -5,6 +5,7 @@
 
 #include "controller/controller-internal.h"
 #include "controller/events.h"
+#include "controller/instances.h"
 #include "controller/labels.h"
 #include "controller/lost.h"
 #include "controller/options.h"
@@ -64,6 +65,9 @@ static void nodes_on_object(void *data, enum weft_kube_change change,
     const struct weft_view_node *entry = weft_view_nodes_get(&c->nodes, object->meta.name);
     const bool own_write = c->nodes_synced && c->labels != NULL && entry != NULL &&
                            weft_labels_expects(c->labels, &entry->node);
+    if (c->instances != NULL && entry != NULL && entry->instance == NULL) {
+        weft_instances_look(c->instances);
+    }
     if (what != WEFT_VIEW_SAME && !own_write) {
         weft_controller_changed(c, false);
     }
@@ -209,6 +213,61 @@ static void hypernodes_on_error(void *data, const struct weft_error *error, int6
     failed(c, "hypernodes", error, retry_ns);
 }
 
+/* ---- which instance a Node is ---- */
+
+static void on_instances_known(void *data, bool news)
+{
+    struct weft_controller *c = data;
+    WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
+    if (news) {
+        weft_controller_changed(c, false);
+    }
+    weft_controller_schedule(c);
+}
+
+static void on_instance_error(void *data, const char *node, const struct weft_error *err)
+{
+    (void)data;
+    weft_log(WEFT_LOG_WARN, "node not read", WEFT_KV_S("node", node),
+             WEFT_KV_S("for", "spec.providerID"), WEFT_KV_S("error", err->message),
+             WEFT_KV_S("audit_id", err->request_id));
+}
+
+int weft_controller_configure_instances(struct weft_controller *c, struct weft_error *err)
+{
+    const bool wanted = weft_instances_wanted(c->config);
+    if (wanted == (c->instances != NULL)) {
+        return 0;
+    }
+    if (!wanted) {
+        weft_instances_free(weft_steal(&c->instances));
+        return 0;
+    }
+    const struct weft_instances_env env = {
+        .submit = weft_kube_submit,
+        .cancel = weft_kube_call_cancel,
+        .client = c->client,
+        .nodes = &c->nodes,
+        .on_known = on_instances_known,
+        .on_error = on_instance_error,
+        .data = c,
+    };
+    const int rc = weft_instances_new(c->loop, &env, &c->instances, err);
+    if (rc == 0) {
+        weft_instances_look(c->instances);
+    }
+    return rc;
+}
+
+int weft_controller_instances(const struct weft_controller *c,
+                              struct weft_nic_inventory **ret_inventory, struct weft_error *err)
+{
+    if (c->instances == NULL) {
+        return 0;
+    }
+    return weft_instances_inventory(&c->nodes, ret_inventory) < 0 ? weft_err_nomem(err) : 0;
+}
+
 /* ---- both ---- */
 
 bool weft_controller_synced(const struct weft_controller *c)
@@ -249,7 +308,8 @@ int weft_controller_start_watching(struct weft_controller *c, struct weft_error 
                     .on_error = hypernodes_on_error},
     };
     weft_controller_stop_watching(c);
-    int rc = start(c, &weft_kube_nodes, &nodes, &c->node_reflector, err);
+    int rc = weft_controller_configure_instances(c, err);
+    rc = rc < 0 ? rc : start(c, &weft_kube_nodes, &nodes, &c->node_reflector, err);
     if (rc == 0) {
         rc = start(c, &weft_kube_hypernodes, &hypernodes, &c->hypernode_reflector, err);
     }
