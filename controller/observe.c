@@ -11,6 +11,7 @@
 #include "controller/events.h"
 #include "controller/options.h"
 #include "controller/status.h"
+#include "pkg/apply/refusal.h"
 #include "pkg/base/buf.h"
 #include "pkg/base/clock.h"
 #include "pkg/base/log.h"
@@ -144,6 +145,22 @@ static void put_sources(const struct weft_controller *c, struct weft_buf *buf)
     }
 }
 
+static void put_refusals(const struct weft_controller *c, struct weft_buf *buf)
+{
+    const struct weft_refusals *all = &c->decision.keep.refusals;
+    uint64_t counts[WEFT_REFUSAL_KIND_COUNT] = {0};
+    for (size_t i = 0; i < all->count; i++) {
+        counts[all->items[i].kind]++;
+    }
+    weft_metric_head(buf, "weft_refused_changes", WEFT_METRIC_GAUGE,
+                     "Changes that are held back until somebody accepts them, by kind.");
+    for (int i = 0; i < WEFT_REFUSAL_KIND_COUNT; i++) {
+        const char *const labels[] = {"kind", weft_refusal_kind_name((enum weft_refusal_kind)i),
+                                      NULL};
+        weft_metric_value(buf, "weft_refused_changes", labels, counts[i]);
+    }
+}
+
 static void put_state(const struct weft_controller *c, struct weft_buf *buf)
 {
     put_gauge(buf, "weft_leader", "1 while this process may write.", c->leading ? 1 : 0);
@@ -159,6 +176,7 @@ static void put_state(const struct weft_controller *c, struct weft_buf *buf)
     put_nodes(c, buf);
     put_hypernodes(c, buf);
     put_findings(c, buf);
+    put_refusals(c, buf);
     put_sources(c, buf);
 }
 

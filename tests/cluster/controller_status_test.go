@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -75,6 +77,18 @@ func statusSays(t *testing.T, cp *bed.ControlPlane, what string, wanted func(sta
 	return s
 }
 
+// weftctl runs a verb of weftctl as admin, which must end with that exit status.
+func (f *fleet) weftctl(t *testing.T, verb string, status int) string {
+	t.Helper()
+	kubeconfig := f.cp.Kubeconfig(t, filepath.Join(bed.Dir(t), "kubeconfig"), "admin", "system:masters")
+	command := exec.CommandContext(bed.Context(t), bed.Program(t, "weftctl"), verb, "--kubeconfig", kubeconfig)
+	out, err := command.CombinedOutput()
+	if command.ProcessState == nil || command.ProcessState.ExitCode() != status {
+		t.Errorf("weftctl %s: %v, want exit status %d:\n%s", verb, err, status, out)
+	}
+	return string(out)
+}
+
 func statusWrites(t *testing.T, cp *bed.ControlPlane, mark bed.Mark) []bed.Event {
 	t.Helper()
 	return cp.Audit.Since(t, mark, bed.WritesOf(bed.ControllerUser, "configmaps"))
@@ -104,6 +118,13 @@ func TestControllerStatus(t *testing.T) {
 	})
 	if n := len(writes); n != 14+1 || writes[n-1].Object.Resource != "configmaps" || writes[n-1].Verb != "create" {
 		t.Errorf("the writes are not fourteen HyperNodes and then the status: %v", writes)
+	}
+
+	shown := f.weftctl(t, "status", 0)
+	for _, line := range []string{"Nodes: 64 selected, 64 placed,", "2     spine                4\n", "source labels: ok, decides 64 Nodes\n", "findings: 0\n"} {
+		if !strings.Contains(shown, line) {
+			t.Errorf("weftctl status lacks %q:\n%s", line, shown)
+		}
 	}
 
 	mark := f.cp.Audit.Mark(t)
@@ -141,6 +162,9 @@ func TestControllerStatus(t *testing.T) {
 
 	f.add(t, "gpu-lost", map[string]string{gpuLabel: "true"})
 	statusSays(t, f.cp, "the new node", func(s status) bool { return s.Nodes.Unplaced == 1 && slices.Equal(s.kinds(), []string{"unplaced"}) })
+	if shown = f.weftctl(t, "status", 1); !strings.Contains(shown, "\n  unplaced  gpu-lost: no source knows the node") {
+		t.Errorf("weftctl status:\n%s", shown)
+	}
 	if events := statusWrites(t, f.cp, mark); len(events) != 1 || events[0].Verb != "update" || !events[0].OK() {
 		t.Errorf("the writes of the status for one change: %v", events)
 	}
