@@ -112,6 +112,8 @@ type judge struct {
 	write int              // weft's writes so far that changed a spec
 	// Deleted by hand and not made again: weft may list them until it has heard of that.
 	missing map[string]bool
+	// In which leaves weft has put a Node since the last round: one move is one leaf.
+	put map[string][]string
 	// The Nodes below a HyperNode that have stayed where they are: it must not be deleted.
 	stays map[string]string
 }
@@ -123,6 +125,7 @@ func (j *judge) take(all []change) []error {
 		j.state, j.bad, j.tiers = map[string]bed.HyperNode{}, map[string]bool{}, map[string]int64{}
 		j.missing = map[string]bool{}
 	}
+	j.put = map[string][]string{}
 	for ; j.seen < len(all); j.seen++ {
 		c := all[j.seen]
 		before := j.state[c.name]
@@ -136,11 +139,27 @@ func (j *judge) take(all []change) []error {
 		now := violations(j.state)
 		if !c.byHand {
 			j.write++
+			problems = append(problems, j.moves(c, before)...)
 			for _, why := range append(j.rules(c, before), j.newIn(now)...) {
 				problems = append(problems, fmt.Errorf("change %d, %v: %s", j.seen, c, why))
 			}
 		}
 		j.bad = now
+	}
+	return problems
+}
+
+// moves notes which Nodes come into a leaf. In a round each Node moves once at most: one that is put
+// into two leaves was moved because of something old.
+func (j *judge) moves(c change, before bed.HyperNode) []error {
+	var problems []error
+	for _, m := range c.after.Members {
+		if c.verb == "delete" || m.Type != "Node" || slices.Contains(before.Members, m) || slices.Contains(j.put[m.Name], c.name) {
+			continue
+		}
+		if j.put[m.Name] = append(j.put[m.Name], c.name); len(j.put[m.Name]) > 1 {
+			problems = append(problems, fmt.Errorf("change %d, %v: %s was moved about: %v", j.seen, c, m.Name, j.put[m.Name]))
+		}
 	}
 	return problems
 }
@@ -239,16 +258,21 @@ func TestFaultJudge(t *testing.T) {
 		{"another's object", put(stranger), "it is not weft's"},
 		{"another's object deleted", change{verb: "delete", name: "x"}, "it is not weft's"},
 		{"a wrong delete", change{verb: "delete", name: "s"}, "a wrong delete: n1"},
+		{"a node that is moved about", made(hn("c", 1, nodesOf("n1")...)), "n1 was moved about: [a c]"},
 		{"the same by hand", change{verb: "delete", name: "b", byHand: true}, ""},
 	} {
 		j := judge{}
 		byHand := made(stranger)
 		byHand.byHand = true
-		if problems := j.take([]change{made(a), made(b), made(s), byHand}); len(problems) > 0 {
+		all := []change{made(a), made(b), made(s), byHand}
+		if problems := j.take(all); len(problems) > 0 {
 			t.Fatal(problems)
 		}
 		j.stays = map[string]string{"s": "n1"}
-		problems := j.take([]change{made(a), made(b), made(s), byHand, c.does})
+		if strings.Contains(c.what, "moved about") {
+			j = judge{}
+		}
+		problems := j.take(append(all, c.does))
 		if all := fmt.Sprint(problems); (c.says == "") != (len(problems) == 0) || !strings.Contains(all, c.says) {
 			t.Errorf("%s: %s, want %q in it", c.what, all, c.says)
 		}

@@ -159,8 +159,11 @@ type mischief struct {
 	mu      sync.Mutex
 	random  *rand.Rand
 	active  []*activeKind
-	relists int // watches that are still to be told that their version is gone
-	read    int // faults of lists and watches so far
+	relists int                  // watches that are still to be told that their version is gone
+	read    int                  // faults of lists and watches so far
+	gone    map[string]bool      // versions and pages that were said to be forgotten: they stay so
+	waits   map[string]time.Time // what may not be asked before
+	early   []string             // what was
 	tally   *tally
 	say     func(string)
 }
@@ -170,6 +173,37 @@ type activeKind struct {
 	left   int
 	hits   int
 	chance float64
+}
+
+// versionOf is what a list or watch goes on from.
+func versionOf(r *http.Request) string {
+	query := r.URL.Query()
+	if query.Get("sendInitialEvents") == "true" {
+		return ""
+	}
+	return r.URL.Path + " " + query.Get("resourceVersion") + query.Get("continue")
+}
+
+// waitKey is what a Retry-After is about: HyperNodes are written one after the other.
+func waitKey(r *http.Request, what class) string {
+	if what == aHyper {
+		return string(aHyper)
+	}
+	return r.Method + r.URL.Path
+}
+
+// again is what becomes of a request that a fault of before has settled: a version that is gone
+// stays gone, and who was told to wait must wait.
+func (m *mischief) again(r *http.Request, what class) (bed.Fault, bool) {
+	if what == aHyper || what == aNode {
+		if until, told := m.waits[waitKey(r, what)]; told && time.Until(until) > 50*time.Millisecond {
+			m.early = append(m.early, fmt.Sprintf("%s %s came %v before its time", r.Method, r.URL.Path, time.Until(until)))
+		}
+	}
+	if version := versionOf(r); (what == aWatch || what == aPage) && m.gone[version] {
+		return bed.Fault{Status: http.StatusGone, Reason: "Expired", Message: "it is still too old"}, true
+	}
+	return bed.Fault{}, false
 }
 
 func (m *mischief) hit(k *activeKind, r *http.Request) {
@@ -202,9 +236,13 @@ func (m *mischief) judge(r *http.Request) bed.Fault {
 	defer m.mu.Unlock()
 	what := classOf(r)
 	reads := slices.Contains(lists, what) || what == aWatch
+	if fault, again := m.again(r, what); again {
+		return fault
+	}
 	if what == aWatch && m.relists > 0 {
 		m.relists--
 		m.read++
+		m.gone[versionOf(r)] = true
 		m.tally.add("410 in a watch")
 		return bed.Fault{Gone: true}
 	}
@@ -220,6 +258,12 @@ func (m *mischief) judge(r *http.Request) bed.Fault {
 			m.read++
 		}
 		fault := k.make(m.random)
+		if fault.Gone || fault.Status == http.StatusGone {
+			m.gone[versionOf(r)] = true
+		}
+		if fault.RetryAfter > 0 {
+			m.waits[waitKey(r, what)] = time.Now().Add(time.Duration(fault.RetryAfter) * time.Second)
+		}
 		if fault.Gone || fault.Silent || fault.Rewind || fault.Half { // it happens later, or not at all
 			fault.Hit = func() {
 				m.mu.Lock()
@@ -256,7 +300,8 @@ func (s *schedule) round(t *testing.T, kind int) {
 	t.Helper()
 	before := s.hyperNodes(t)
 	s.begin()
-	m := &mischief{random: rand.New(rand.NewPCG(s.random.Uint64(), 0)), tally: s.tally, say: s.note}
+	m := &mischief{random: rand.New(rand.NewPCG(s.random.Uint64(), 0)), tally: s.tally, say: s.note,
+		gone: map[string]bool{}, waits: map[string]time.Time{}}
 	m.active = append(m.active, newActive(s.random, kind, 1))
 	for range s.random.IntN(1 + long(2)) {
 		if k := newActive(s.random, s.random.IntN(len(faultKinds)), 0.3+0.7*s.random.Float64()); isLong || !k.once {
@@ -281,6 +326,9 @@ func (s *schedule) round(t *testing.T, kind int) {
 		time.Sleep(time.Duration(s.random.IntN(400)) * time.Millisecond)
 		s.say("kill -9")
 		s.control.Crash(t)
+		m.mu.Lock()
+		m.waits = map[string]time.Time{} // told to the dead
+		m.mu.Unlock()
 		s.control.Restart(t)
 	}
 	if len(s.nodes) > 24 {
@@ -303,6 +351,11 @@ func (s *schedule) round(t *testing.T, kind int) {
 	s.way.Judge(nil)
 	s.way.MendTLS()
 	s.settled(t, before)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, what := range m.early {
+		t.Errorf("a 429 said Retry-After: 1, and %s", what)
+	}
 	if took := time.Since(began); took > 12*time.Second {
 		t.Logf("round %d took %v: %s; %q", s.rounds-1, took.Round(time.Second), namesOf(m.active), s.control.Tail(12))
 	}
@@ -378,6 +431,7 @@ func (s *schedule) run(t *testing.T, first, rounds int) {
 		s.join(t, fmt.Sprintf("gpu-%03d", s.count), awsPlace(i/2))
 	}
 	bed.Poll(t, 20*time.Second, "the first tree", func() error { return s.right(t) })
+	s.settled(t, nil)
 	for i := range rounds {
 		s.round(t, (first+i)%len(faultKinds))
 		if t.Failed() {

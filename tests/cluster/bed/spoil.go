@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"net/http"
 	"strings"
+	"time"
 
 	"weft.dev/weft/tests/cluster/bed/fakeapi"
 )
@@ -24,6 +25,9 @@ type spoiler struct {
 	rest   []byte       // of a watch: the beginning of a frame
 	frames [][]byte     // of a watch: what went through
 }
+
+// rewindPause leaves the client time to act on each old event.
+const rewindPause = 120 * time.Millisecond
 
 func (s *spoiler) hit() {
 	if s.fault.Hit != nil {
@@ -103,14 +107,18 @@ func (s *spoiler) frame(frame []byte) {
 		panic(http.ErrAbortHandler)
 	}
 	s.frames = append(s.frames, frame)
-	out := frame
-	if last := len(s.frames); s.fault.Rewind && last > 1 {
-		s.hit()
-		// in one piece, so that the client never ends up at the older version
-		out = bytes.Join(append([][]byte{frame}, s.frames[max(0, last-4):last]...), nil)
-	}
-	_, _ = s.ResponseWriter.Write(out)
+	_, _ = s.ResponseWriter.Write(frame)
 	s.Flush()
+	last := len(s.frames)
+	if !s.fault.Rewind || last < 2 {
+		return
+	}
+	s.hit()
+	for _, old := range s.frames[max(0, last-4):] { // up to now: the client must not end at an older version
+		time.Sleep(rewindPause)
+		_, _ = s.ResponseWriter.Write(old)
+		s.Flush()
+	}
 }
 
 // end is called when the server's answer is complete.
