@@ -51,9 +51,12 @@ static void let_go(struct weft_claim *claim)
 {
     if (claim->fd >= 0) {
         if (claim->held) {
-            (void)!ftruncate(claim->fd, 0); /* who watches the folder hears of it */
+            (void)!ftruncate(claim->fd, 0);
         }
         (void)close(claim->fd);
+        if (claim->held) { /* who watches the folder hears of it: by name, not by descriptor */
+            (void)utimensat(AT_FDCWD, claim->path, NULL, AT_SYMLINK_NOFOLLOW);
+        }
     }
     claim->fd = -1;
     claim->held = false;

@@ -51,7 +51,7 @@ static void offer_again(struct weft_link *link)
 void weft_link_step_watched(struct weft_link *link)
 {
     const bool ours = weft_link_socket_is_ours(link);
-    if (ours && weft_service_streams(link->options.service) > 0) {
+    if (ours && link->registered && weft_service_streams(link->options.service) > 0) {
         return;
     }
     const bool lost = ours && link->registered && weft_socket_alive(link->kubelet_path);

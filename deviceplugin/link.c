@@ -282,6 +282,9 @@ static void look_for_rival(struct weft_link *link)
                  WEFT_KV_S("socket", link->rival));
         link->not_before_ns = 0;
         link->away = false;
+        /* It came later, so the kubelet asks it and not us, though our stream is open: anew. */
+        link->registered = false;
+        link->used = true;
     }
     (void)snprintf(link->rival, sizeof(link->rival), "%s", now);
 }

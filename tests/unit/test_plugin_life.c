@@ -286,6 +286,9 @@ static void one_that_comes_later_is_named(void)
         CHECK(!proc_says(&n.kubelet, "stream-ended", 500)); /* that would end the other's too */
         proc_send(&n.kubelet, "end-stream");                /* the kubelet drops both */
         CHECK(!proc_says(&n.kubelet, "register", 1500));
+        CHECK_INT(close(rival), 0);
+        rival = -1;
+        proc_expect(&n.kubelet, "list devices=8 healthy=8");
     }
     down(&n);
 }

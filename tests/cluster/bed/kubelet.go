@@ -34,9 +34,53 @@ type Kubelet struct {
 
 var nodes atomic.Int32
 
+// Setting changes a kubelet's folder before its first start.
+type Setting func(t testing.TB, k *Kubelet)
+
+// Config adds lines to the kubelet's configuration.
+func Config(lines ...string) Setting {
+	return func(t testing.TB, k *Kubelet) {
+		path := filepath.Join(k.Dir, "config.yaml")
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		Write(t, path, string(text)+strings.Join(lines, "\n")+"\n")
+	}
+}
+
+// NUMA has the kubelet see so many NUMA nodes of so many CPUs each, whatever the machine has.
+func NUMA(nodes, cpus int) Setting {
+	return func(t testing.TB, k *Kubelet) {
+		put := func(path, text string) { Write(t, filepath.Join(k.Dir, path), text+"\n") }
+		for n := range nodes {
+			node := fmt.Sprintf("sysfs-node/node%d", n)
+			var distances []string
+			for other := range nodes {
+				distances = append(distances, map[bool]string{true: "10", false: "20"}[other == n])
+			}
+			put(node+"/distance", strings.Join(distances, " "))
+			put(node+"/meminfo", fmt.Sprintf("Node %d MemTotal: 67108864 kB\nNode %d MemFree: 67108864 kB", n, n))
+			put(node+"/cpulist", fmt.Sprintf("%d-%d", n*cpus, (n+1)*cpus-1))
+			put(node+"/hugepages/.none", "")
+			for c := n * cpus; c < (n+1)*cpus; c++ {
+				for _, topology := range []string{fmt.Sprintf("%s/cpu%d/topology", node, c), fmt.Sprintf("sysfs-cpu/cpu%d/topology", c)} {
+					put(topology+"/core_id", fmt.Sprint(c))
+					put(topology+"/physical_package_id", fmt.Sprint(n))
+				}
+				put(fmt.Sprintf("sysfs-cpu/cpu%d/cache/.none", c), "")
+			}
+		}
+		for _, list := range []string{"online", "possible", "present"} {
+			put("sysfs-cpu/"+list, fmt.Sprintf("0-%d", nodes*cpus-1))
+		}
+		put("sysfs-node/online", fmt.Sprintf("0-%d", nodes-1))
+	}
+}
+
 // StartKubelet starts a kubelet, which registers a node with a new name, and waits until the node
 // is Ready.
-func StartKubelet(t testing.TB, cp *ControlPlane) *Kubelet {
+func StartKubelet(t testing.TB, cp *ControlPlane, settings ...Setting) *Kubelet {
 	t.Helper()
 	if why := os.Getenv("WEFT_NO_KUBELET"); why != "" {
 		Skip(t, "%s", why)
@@ -56,6 +100,9 @@ func StartKubelet(t testing.TB, cp *ControlPlane) *Kubelet {
 	Write(t, filepath.Join(k.Dir, "config.yaml"), strings.NewReplacer("@DIR@", k.Dir, "@READ_ONLY_PORT@",
 		fmt.Sprint(port[0]), "@HEALTH_PORT@", fmt.Sprint(port[1])).Replace(string(template)))
 	cp.Kubeconfig(t, filepath.Join(k.Dir, "kubeconfig"), "system:node:"+k.Node, "system:nodes")
+	for _, set := range settings {
+		set(t, k)
+	}
 	k.CRI = startCRI(t, k.Dir)
 	t.Cleanup(func() { k.forget(t) })
 	k.Start(t)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,6 +23,7 @@ import (
 // other plugin that registers weft's resource.
 type Stranger struct {
 	api.UnimplementedDevicePluginServer
+	nvidia   bool
 	devices  []*api.Device
 	socket   string
 	server   *grpc.Server
@@ -34,10 +36,30 @@ var strangers atomic.Int32
 // StartStranger serves n devices and registers them as resource.
 func StartStranger(t testing.TB, k *Kubelet, resource string, n int) *Stranger {
 	t.Helper()
-	s := &Stranger{socket: filepath.Join(k.PluginDir, fmt.Sprintf("stranger-%d.sock", strangers.Add(1))), server: grpc.NewServer(), gone: make(chan struct{})}
+	s := &Stranger{socket: filepath.Join(k.PluginDir, fmt.Sprintf("stranger-%d.sock", strangers.Add(1)))}
 	for i := range n {
 		s.devices = append(s.devices, &api.Device{ID: "stranger-" + string(rune('a'+i)), Health: api.Healthy})
 	}
+	s.start(t, k, resource)
+	return s
+}
+
+// StartNVIDIA serves devices as NVIDIA's plugin does: with its ids, under its socket's name, and with
+// its answer, the ids in NVIDIA_VISIBLE_DEVICES (of a replica "GPU-1::0" the device alone).
+func StartNVIDIA(t testing.TB, k *Kubelet, resource string, ids ...string) *Stranger {
+	t.Helper()
+	name := "nvidia-" + strings.TrimPrefix(resource, "nvidia.com/") + ".sock"
+	s := &Stranger{nvidia: true, socket: filepath.Join(k.PluginDir, name)}
+	for _, id := range ids {
+		s.devices = append(s.devices, &api.Device{ID: id, Health: api.Healthy})
+	}
+	s.start(t, k, resource)
+	return s
+}
+
+func (s *Stranger) start(t testing.TB, k *Kubelet, resource string) {
+	t.Helper()
+	s.server, s.gone = grpc.NewServer(), make(chan struct{})
 	_ = os.Remove(s.socket)
 	listener, err := net.Listen("unix", s.socket)
 	if err != nil {
@@ -60,7 +82,6 @@ func StartStranger(t testing.TB, k *Kubelet, resource string, n int) *Stranger {
 	if err != nil {
 		t.Fatalf("the stranger's registration: %v", err)
 	}
-	return s
 }
 
 // Stop ends its streams and removes its socket.
@@ -90,7 +111,17 @@ func (s *Stranger) ListAndWatch(_ *api.Empty, stream grpc.ServerStreamingServer[
 // Allocate hands out one of each kind of thing that a device plugin can ask for.
 func (s *Stranger) Allocate(_ context.Context, req *api.AllocateRequest) (*api.AllocateResponse, error) {
 	resp := &api.AllocateResponse{}
-	for range req.ContainerRequests {
+	for _, container := range req.ContainerRequests {
+		if s.nvidia {
+			var visible []string
+			for _, id := range container.DevicesIds {
+				device, _, _ := strings.Cut(id, "::")
+				visible = append(visible, device)
+			}
+			resp.ContainerResponses = append(resp.ContainerResponses, &api.ContainerAllocateResponse{
+				Envs: map[string]string{"NVIDIA_VISIBLE_DEVICES": strings.Join(visible, ",")}})
+			continue
+		}
 		resp.ContainerResponses = append(resp.ContainerResponses, &api.ContainerAllocateResponse{
 			Envs:    map[string]string{"STRANGER": "yes, a=b"},
 			Devices: []*api.DeviceSpec{{ContainerPath: "/dev/stranger", HostPath: "/dev/null", Permissions: "r"}},
