@@ -28,6 +28,7 @@ enum {
 
 /* As often as the machine's file is looked at. */
 #define AGAIN_NS (30 * WEFT_NS_PER_S)
+#define PENDING_NS (1 * WEFT_NS_PER_S) /* memory comes back; devices must not wait for it long */
 
 struct weft_prepare {
     uint32_t magic;
@@ -259,6 +260,7 @@ static bool is_wanted(const struct weft_prepare *p)
 static void look(struct weft_prepare *p, bool changes_only)
 {
     const uint64_t before = p->told;
+    const bool once = p->pending || !changes_only; /* the timer does not repeat yet */
     struct weft_error err = {0};
     bool again = false;
     int rc = 0;
@@ -272,9 +274,11 @@ static void look(struct weft_prepare *p, bool changes_only)
     if (!changes_only || p->pending || p->told != before) {
         hand_over(p, rc, err.message);
     }
-    if (!again && !p->pending) {
+    if (p->pending) {
+        weft_timer_start(p->again, PENDING_NS, 0);
+    } else if (!again) {
         weft_timer_stop(p->again);
-    } else if (!changes_only) { /* else it repeats by itself */
+    } else if (once) {
         weft_timer_start_aligned(p->again, AGAIN_NS);
     }
 }
