@@ -137,6 +137,7 @@ $(LIB): $(PKG_OBJ) $(PB_OBJ)
 	$(call say,AR,$@)
 	$(Q)$(AR) rcs $@ $^
 
+comma := ,
 define link
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
@@ -204,10 +205,16 @@ $(BUILD)/fuzzobj/gen/%.o: $(BUILD)/gen/%.pb-c.c
 $(BUILD)/fuzzobj/libweft.a: $(FUZZ_OBJ)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 # from the archive only what a target needs: none needs gRPC
+# what the plugin's own parser needs beside the library
+FUZZ_CONFIG := $(filter deviceplugin/options% deviceplugin/respond% deviceplugin/health-settings% \
+	deviceplugin/pools%,$(PLUGIN_SRC))
+$(BUILD)/fuzz/fuzz_plugin_config: $(FUZZ_CONFIG:%.c=$(BUILD)/fuzzobj/%.o)
+$(BUILD)/replay/fuzz_plugin_config: $(FUZZ_CONFIG:%.c=$(BUILD)/obj/%.o)
 $(BUILD)/fuzz/%: $(BUILD)/fuzzobj/tests/fuzz/%.o $(BUILD)/fuzzobj/libweft.a
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$@)
-	$(Q)clang-14 $(FUZZ_FLAGS) -fsanitize=fuzzer -Wl,--gc-sections -o $@ $^ -lcurl -lprotobuf-c -lyaml -lcjson -lexpat -lz -luv -lm
+	$(Q)clang-14 $(FUZZ_FLAGS) -fsanitize=fuzzer -Wl,--gc-sections -o $@ \
+		-Wl,--start-group $^ -Wl,--end-group -lcurl -lmicrohttpd -lprotobuf-c -lyaml -lcjson -lexpat -lz -luv -lm -ldl
 fuzz-smoke: $(FUZZERS) ## each fuzz target for FUZZ_SECONDS (20) from its committed corpus
 	@for f in $(FUZZERS); do n=$$(basename $$f); mkdir -p $(BUILD)/fuzz/work/$$n tests/fuzz/corpus/$$n; \
 		echo "fuzz $$n $(FUZZ_SECONDS) s"; \
@@ -218,7 +225,7 @@ fuzz-smoke: $(FUZZERS) ## each fuzz target for FUZZ_SECONDS (20) from its commit
 # the committed corpora through the same targets, without libFuzzer: part of every check
 REPLAYS := $(FUZZERS:$(BUILD)/fuzz/%=$(BUILD)/replay/%)
 $(BUILD)/replay/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/obj/tests/fuzz/replay.o $(LIB)
-	$(call link,$^,$(UNIT_LIBS))
+	$(call link,-Wl$(comma)--start-group $^ -Wl$(comma)--end-group,$(UNIT_LIBS))
 fuzz-replay: $(REPLAYS)
 	@for f in $(REPLAYS); do $$f tests/fuzz/corpus/$$(basename $$f) || exit 1; done
 

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "deviceplugin/cdi.h"
@@ -22,7 +23,7 @@ static const char usage[] =
     "\n";
 static const char usage_end[] =
     "  --validate                  check flags and file, print what they come to as a file, end\n"
-    "  --uninstall                 remove the CDI files, which outlive the plugin, and end\n"
+    "  --uninstall                 remove CDI files and labels, which outlive the plugin, end\n"
     "  --version, --help\n"
     "\n"
     "Most flags can be given as WEFT_<NAME> in the environment (WEFT_PLUGIN_DIR), and NVIDIA's\n"
@@ -61,8 +62,8 @@ static int print_options(const struct weft_options *options)
     return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
 }
 
-/* A node that weft leaves: containers of before that are started again would need the files, so no
- * stop removes them. */
+/* A node that weft leaves: containers of before that are started again would need the CDI files,
+ * and an upgrade must take no label away, so no stop removes them. */
 static int uninstall(const struct weft_options *options)
 {
     struct weft_error err = {0};
@@ -73,6 +74,11 @@ static int uninstall(const struct weft_options *options)
         return EXIT_FAILED;
     }
     (void)printf("removed %d CDI file%s\n", removed, removed == 1 ? "" : "s");
+    const char *labels = options->labels.file;
+    if (labels != NULL && unlink(labels) < 0 && errno != ENOENT) {
+        (void)fprintf(stderr, "weft-device-plugin: remove %s: %s\n", labels, strerror(errno));
+        return EXIT_FAILED;
+    }
     return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
 }
 

@@ -259,6 +259,69 @@ static void a_changed_machine_needs_no_signal(void)
     end_world(&w);
 }
 
+/* The file's text holds that within five seconds. */
+static void expect_in_file(const char *path, const char *part)
+{
+    const int64_t end = weft_clock_monotonic(weft_clock_system()) + 5 * WEFT_NS_PER_S;
+    bool found = false;
+    while (!found && weft_clock_monotonic(weft_clock_system()) < end) {
+        weft_autofree char *text = NULL;
+        found = weft_file_read(path, 1 << 20, &text, NULL, NULL) == 0 && strstr(text, part) != NULL;
+        (void)usleep(found ? 0 : 20000);
+    }
+    CHECK(found);
+    if (!found) {
+        (void)fprintf(stderr, "%s has no \"%s\"\n", path, part);
+    }
+}
+
+/* Options of the file of which the program must tell: labels, and what a person runs by hand. */
+static void labels_and_validation_of_the_program(void)
+{
+    struct world w;
+    char features[300], config[900], program[512];
+    (void)snprintf(features, sizeof(features), "%s/features", weft_test_dir());
+    (void)snprintf(config, sizeof(config),
+                   "version: v1\nflags: {gfd: {outputFile: %s}}\nsharing:\n  timeSlicing:\n"
+                   "    resources:\n    - {name: nvidia.com/gpu, replicas: 5}\n",
+                   features);
+    if (start_world(&w, "version: v1\n")) {
+        proc_expect(&w.kubelet, "list devices=8 healthy=8");
+        CHECK(access(features, F_OK) < 0);
+        put(w.config, config);
+        expect_in_file(features, "nvidia.com/gpu.replicas=5\n");
+        expect_in_file(features, "nvidia.com/gpu.count=8\n");
+    }
+    end_world(&w);
+    CHECK(access(features, F_OK) == 0); /* an upgrade takes no label away */
+    (void)snprintf(program, sizeof(program), "%s", proc_path("bin/weft-device-plugin"));
+    struct proc p;
+    const char *const validate[] = {program, "--validate", "--config", w.config, NULL};
+    CHECK(proc_start(&p, validate));
+    (void)proc_says(&p, "", 3000); /* to the end of its output */
+    CHECK_CONTAINS(p.text, "replicas: 5\n");
+    char again[300];
+    (void)snprintf(again, sizeof(again), "%s/again.yaml", weft_test_dir());
+    put(again, p.text);
+    weft_autofree char *first = weft_strdup(p.text);
+    CHECK_INT(proc_end(&p, 0, 3000), 0);
+    const char *const once_more[] = {program, "--validate", "--config", again, NULL};
+    CHECK(proc_start(&p, once_more));
+    (void)proc_says(&p, "", 3000);
+    CHECK_STR(p.text, first);
+    CHECK_INT(proc_end(&p, 0, 3000), 0);
+    put(again, "version: v1\nflags: {migStrategy: all}\n");
+    CHECK(proc_start(&p, once_more));
+    (void)proc_says(&p, "", 3000);
+    CHECK_CONTAINS(p.text, "again.yaml:2: flags.migStrategy: \"all\" is not auto, none, single");
+    CHECK_INT(proc_end(&p, 0, 3000), 1);
+    const char *const uninstall[] = {program,          "--uninstall", "--cdi-dir", w.dir,
+                                     "--feature-file", features,      NULL};
+    CHECK(proc_start(&p, uninstall));
+    CHECK_INT(proc_end(&p, 0, 3000), 0);
+    CHECK(access(features, F_OK) < 0);
+}
+
 WEFT_SUITE(plugin_reload,
            {"good options are used, and equal ones change nothing",
             good_options_are_used_and_equal_ones_change_nothing},
@@ -267,4 +330,5 @@ WEFT_SUITE(plugin_reload,
            {"without memory nothing changes", without_memory_nothing_changes},
            {"replicas change on the stream that is open",
             replicas_change_on_the_stream_that_is_open},
-           {"a changed machine needs no signal", a_changed_machine_needs_no_signal})
+           {"a changed machine needs no signal", a_changed_machine_needs_no_signal},
+           {"labels and validation of the program", labels_and_validation_of_the_program})
