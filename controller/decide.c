@@ -338,6 +338,16 @@ static int keep_all(struct weft_decision *decision, struct weft_error *err)
                : 0;
 }
 
+static bool any_torn(const struct weft_hypernode_set *live)
+{
+    for (size_t i = 0; i < live->count; i++) {
+        if (live->items[i].torn) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int decide(const struct weft_decide_input *in, struct weft_keep_node *flags,
                   struct weft_decision *decision, struct weft_error *err)
 {
@@ -349,8 +359,9 @@ static int decide(const struct weft_decide_input *in, struct weft_keep_node *fla
         rc = in->any_host ? keep_all(decision, err) : keep_places(in, flags, decision, err);
     }
     const struct weft_plan_options options = {.instance = in->ours->instance, .check = true};
-    /* frozen: but what somebody deleted while it is listed is made again */
-    if (rc == 0 && (!decision->keep.frozen || in->lost)) {
+    /* frozen: but what somebody deleted while it is listed is made again, and what is torn mended
+     */
+    if (rc == 0 && (!decision->keep.frozen || in->lost || any_torn(in->live))) {
         rc = weft_plan_build(in->live, &decision->keep.set, &options, &decision->plan, err);
     }
     if (rc == 0) {

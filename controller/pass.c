@@ -215,6 +215,22 @@ static int list_nodes(const struct weft_controller *c, struct weft_node **ret_no
                               "the API server lists no Node at all: nothing is changed");
 }
 
+/* 1: *ret_places says where Nodes have been so far, and not the HyperNodes that exist; *ret_lost:
+ * as some of ours were deleted by others. */
+static int last_places(struct weft_controller *c, const struct weft_node *nodes, size_t count,
+                       struct weft_hypernode_set *ret_places, bool *ret_lost,
+                       struct weft_error *err)
+{
+    if (labels_tell_places(c)) {
+        const size_t tiers = c->config->tiers.count;
+        const int rc = weft_labelled_places(nodes, count, tiers, &c->ours, ret_places, err);
+        return rc < 0 ? rc : 1;
+    }
+    const int rc =
+        weft_lost_places(&c->hypernodes.set, &c->lost, c->ours.instance, ret_places, ret_lost, err);
+    return rc < 0 ? rc : *ret_lost;
+}
+
 static int decide(struct weft_controller *c, struct weft_error *err)
 {
     const struct weft_source_result *results[WEFT_CONFIG_SOURCES_MAX] = {0};
@@ -234,12 +250,8 @@ static int decide(struct weft_controller *c, struct weft_error *err)
     }
     recall(c, nodes, count, memory);
     weft_auto(weft_hypernode_set_done) struct weft_hypernode_set places = {0};
-    const bool from_labels = labels_tell_places(c);
     bool lost = false;
-    rc =
-        from_labels
-            ? weft_labelled_places(nodes, count, c->config->tiers.count, &c->ours, &places, err)
-            : weft_lost_places(&c->hypernodes.set, &c->lost, c->ours.instance, &places, &lost, err);
+    rc = last_places(c, nodes, count, &places, &lost, err);
     if (rc < 0) {
         return rc;
     }
@@ -258,7 +270,7 @@ static int decide(struct weft_controller *c, struct weft_error *err)
         .node_count = count,
         .instances = instances,
         .live = c->options->against != NULL ? &c->against : &c->hypernodes.set,
-        .places = from_labels || lost ? &places : NULL,
+        .places = rc > 0 ? &places : NULL,
         .lost = lost,
         .prunes_tier_name = weft_controller_prunes_tier_name(c),
         .keep = c->keep,

@@ -80,6 +80,9 @@ int weft_view_hypernodes_put(struct weft_view_hypernodes *view, struct weft_hype
         return rc < 0 ? rc : 0;
     }
     *ret_change = known != NULL && same_object(known, hn) ? WEFT_VIEW_SAME : WEFT_VIEW_OTHER;
+    /* until its members are written anew */
+    hn->torn = known != NULL && known->torn && known->reordered == hn->reordered &&
+               strcmp(known->uid, hn->uid) == 0 && weft_hypernode_same_members(known, hn);
     rc = weft_hypernode_set_put(&view->set, hn);
     if (rc < 0) {
         weft_hypernode_done(hn);
@@ -102,4 +105,26 @@ bool weft_view_hypernodes_gone(struct weft_view_hypernodes *view, const char *na
         return false;
     }
     return weft_hypernode_set_remove(&view->set, name);
+}
+
+bool weft_view_hypernodes_tear(struct weft_view_hypernodes *view, const char *instance,
+                               const struct weft_hypernode *before,
+                               const struct weft_hypernode *after)
+{
+    bool any = false;
+    for (size_t i = 0; i < before->member_count; i++) {
+        const struct weft_member *m = &before->members[i];
+        if (m->type != WEFT_MEMBER_HYPERNODE || m->selector != WEFT_SELECTOR_EXACT ||
+            (after != NULL && weft_hypernode_lists(after, m->type, m->name))) {
+            continue;
+        }
+        for (size_t k = 0; k < view->set.count; k++) {
+            struct weft_hypernode *hn = &view->set.items[k];
+            const bool tears =
+                weft_hypernode_is_ours(hn, instance) && weft_hypernode_lists(hn, m->type, m->name);
+            hn->torn = hn->torn || tears;
+            any = any || tears;
+        }
+    }
+    return any;
 }

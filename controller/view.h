@@ -100,6 +100,11 @@ int weft_view_hypernodes_put(struct weft_view_hypernodes *view, struct weft_hype
 /* true if it was there. uid "" = whatever object has the name. */
 bool weft_view_hypernodes_gone(struct weft_view_hypernodes *view, const char *name,
                                const char *uid);
+/* Another owner's object is not as before any more, but as after (NULL: gone): objects of ours that
+ * list what it listed are torn. true if there are any. */
+bool weft_view_hypernodes_tear(struct weft_view_hypernodes *view, const char *instance,
+                               const struct weft_hypernode *before,
+                               const struct weft_hypernode *after);
 /* All gone: the server does not know HyperNodes any more. */
 void weft_view_hypernodes_clear(struct weft_view_hypernodes *view);
 

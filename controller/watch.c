@@ -114,10 +114,29 @@ static void world_changed(struct weft_controller *c, bool rush)
     weft_controller_changed(c, rush);
 }
 
+/* What another owner's object of that name listed and does not any more, if ours list it too. */
+static void claims_gone(struct weft_controller *c, const char *name,
+                        const struct weft_hypernode *after)
+{
+    weft_auto(weft_hypernode_done) struct weft_hypernode before = {0};
+    const struct weft_hypernode *known = weft_hypernode_set_get(&c->hypernodes.set, name);
+    if (known == NULL || weft_hypernode_is_ours(known, c->ours.instance) ||
+        weft_hypernode_copy(known, &before) < 0) {
+        return;
+    }
+    if (weft_view_hypernodes_tear(&c->hypernodes, c->ours.instance, &before, after)) {
+        weft_log(WEFT_LOG_INFO, "another owner's claim is gone", WEFT_KV_S("hypernode", name));
+        weft_controller_changed(c, true);
+    }
+}
+
 static void hypernode_gone(struct weft_controller *c, const struct weft_hypernode *hn)
 {
     const bool ours = weft_hypernode_is_ours(hn, c->ours.instance);
     const bool own_write = c->apply != NULL && weft_apply_expects_gone(c->apply, hn->name);
+    if (!ours) {
+        claims_gone(c, hn->name, NULL);
+    }
     if (weft_view_hypernodes_gone(&c->hypernodes, hn->name, hn->uid) && !own_write) {
         /* one of ours that we did not delete: its parent dangles, so no debounce */
         if (ours) {
@@ -145,6 +164,7 @@ static void hypernodes_on_object(void *data, enum weft_kube_change change,
         return;
     }
     const bool own_write = c->apply != NULL && weft_apply_expects(c->apply, &hn);
+    claims_gone(c, hn.name, &hn);
     enum weft_view_change what = WEFT_VIEW_SAME;
     if (weft_view_hypernodes_put(&c->hypernodes, &hn, &what) < 0) {
         no_memory(object->meta.name);

@@ -141,6 +141,25 @@ static void preconditions(const struct weft_apply *apply, const struct weft_step
     }
 }
 
+/* The same members such that the object differs from what the server has: the other way round, or,
+ * if they were that already, in their order again. A single one is written twice. */
+static int reorder(struct weft_hypernode *hn, bool was_reordered)
+{
+    if (was_reordered) {
+        return 0; /* to_json writes them in their order */
+    }
+    if (hn->member_count == 1) {
+        const struct weft_member m = hn->members[0];
+        return weft_hypernode_add_member(hn, m.type, m.selector, m.name);
+    }
+    for (size_t i = 0; i < hn->member_count / 2; i++) {
+        const struct weft_member m = hn->members[i];
+        hn->members[i] = hn->members[hn->member_count - 1 - i];
+        hn->members[hn->member_count - 1 - i] = m;
+    }
+    return 0;
+}
+
 /* The object as the step wants it, with version as its resourceVersion ("" for none). */
 static int encode(const struct weft_apply *apply, const struct weft_step *step, const char *version,
                   struct weft_buf *buf)
@@ -156,7 +175,8 @@ static int encode(const struct weft_apply *apply, const struct weft_step *step, 
     weft_free(hn.others);
     hn.resource_version = weft_strdup(version);
     hn.others = weft_strdup(known != NULL ? text(known->others) : "");
-    if (hn.resource_version == NULL || hn.others == NULL) {
+    if (hn.resource_version == NULL || hn.others == NULL ||
+        (step->touch && reorder(&hn, known != NULL && known->reordered) < 0)) {
         return -ENOMEM;
     }
     struct weft_json_writer w;

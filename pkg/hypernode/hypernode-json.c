@@ -288,6 +288,9 @@ int weft_hypernode_from_json(const struct weft_json *object, const char *prefix,
     if (rc < 0) {
         return rc;
     }
+    for (size_t i = 1; i < hn.member_count; i++) {
+        hn.reordered = hn.reordered || weft_member_cmp(&hn.members[i - 1], &hn.members[i]) >= 0;
+    }
     weft_hypernode_sort(&hn);
     *ret_hn = hn;
     hn = (struct weft_hypernode){0};

@@ -117,7 +117,9 @@ static int copy_texts(const struct weft_hypernode *from, struct weft_hypernode *
 int weft_hypernode_copy(const struct weft_hypernode *from, struct weft_hypernode *ret_to)
 {
     weft_auto(weft_hypernode_done) struct weft_hypernode to = {.tier = from->tier,
-                                                               .terminating = from->terminating};
+                                                               .terminating = from->terminating,
+                                                               .reordered = from->reordered,
+                                                               .torn = from->torn};
     int rc = copy_texts(from, &to);
     for (size_t i = 0; i < from->member_count && rc == 0; i++) {
         const struct weft_member *m = &from->members[i];

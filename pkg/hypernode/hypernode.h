@@ -54,6 +54,11 @@ struct weft_hypernode {
     char *uid;              /* from the server, else "" */
     char *resource_version; /* from the server, else "" */
     bool terminating;       /* deletionTimestamp is set */
+    bool reordered;         /* as read, its members were not in their order, or one stood twice */
+    /* Of an object in a view: another owner listed a child of it too, and does not any more. If
+     * that one was deleted, Volcano's cache has torn the child from this object as well
+     * (docs/hypernodes.md) until this object's members are written anew, be it in another order. */
+    bool torn;
 };
 
 /* A set keyed by name, sorted by name (strcmp). */

@@ -81,8 +81,9 @@ int weft_plan_check(const struct weft_hypernode_set *current, const struct weft_
     }
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct weft_step *s = &plan->steps[i];
-        const int rc = s->kind == WEFT_STEP_DELETE ? weft_model_delete(r.model, s->object.name)
-                                                   : weft_model_apply(r.model, &s->object);
+        const int rc = s->touch                      ? weft_model_touch(r.model, s->object.name)
+                       : s->kind == WEFT_STEP_DELETE ? weft_model_delete(r.model, s->object.name)
+                                                     : weft_model_apply(r.model, &s->object);
         if (rc < 0) {
             return weft_err_nomem(err);
         }

@@ -199,6 +199,30 @@ static int build_up(struct weft_pwork *w)
     return 0;
 }
 
+/* A member of an object that is torn hangs elsewhere in the scheduler's cache. */
+static int touch_torn(struct weft_pwork *w)
+{
+    for (size_t i = 0; i < w->bottom_up.n; i++) {
+        const size_t id = w->bottom_up.v[i];
+        const struct weft_pobj *o = &w->objs[id];
+        if (!o->exists || o->cur == NULL || !o->cur->torn || o->last_step != WEFT_STEP_NONE ||
+            o->odd) {
+            continue;
+        }
+        weft_auto(weft_ids_done) struct weft_ids members = {0};
+        int rc = 0;
+        for (size_t k = 0; k < o->now.n && rc == 0; k++) {
+            rc = weft_ids_add(&members, o->now.v[k]);
+        }
+        rc = rc < 0 ? rc : weft_pwork_emit(w, WEFT_STEP_CLAIM, id, &members);
+        if (rc < 0) {
+            return rc;
+        }
+        w->plan->steps[w->plan->step_count - 1].touch = true;
+    }
+    return 0;
+}
+
 /* ---- all ---- */
 
 static int make_steps(struct weft_pwork *w, struct weft_error *err)
@@ -210,7 +234,7 @@ static int make_steps(struct weft_pwork *w, struct weft_error *err)
     if (rc < 0) {
         return rc;
     }
-    return delete_all(w) < 0 || build_up(w) < 0 ? weft_err_nomem(err) : 0;
+    return delete_all(w) < 0 || build_up(w) < 0 || touch_torn(w) < 0 ? weft_err_nomem(err) : 0;
 }
 
 static int cmp_text(const void *a, const void *b)

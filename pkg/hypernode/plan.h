@@ -5,8 +5,9 @@
  *   2. RELEASE, tiers descending: a still-wanted object without each member that will be deleted or
  *      claimed elsewhere (the same write takes in what it may already have)
  *   3. DELETE of what no living object lists, tiers descending
- *   4. CREATE and CLAIM, tiers ascending: new objects, final members
- * A still-wanted object that would become empty in 2 (or whose tier changes) is dropped by its
+ *   4. CREATE and CLAIM, tiers ascending: new objects, final members; and a CLAIM that changes
+ * nothing but the order of members for each torn object (hypernode.h) that no other step writes A
+ * still-wanted object that would become empty in 2 (or whose tier changes) is dropped by its
  * parent, deleted in 3 and created again in 4. Objects of others are read, never written; what they
  * list is never deleted. Unchanged objects get no step. Pure. */
 #ifndef WEFT_HYPERNODE_PLAN_H
@@ -38,6 +39,7 @@ struct weft_step {
      * Preconditions: uid as read at planning time ("" for CREATE), and resource_version likewise;
      * where previous is set, resource_version is "" and is that of the answer to that step. */
     struct weft_hypernode object;
+    bool touch; /* CLAIM with the members that are there: they must only come in another order */
     size_t previous; /* index of the last step before this one on the same name, or STEP_NONE */
 };
 

@@ -18,9 +18,9 @@ import (
 const slowConfig = `apiVersion: weft.dev/v1alpha1
 kind: ControllerConfig
 tiers: [leaf, spine, core]
+debounce: {quiet: 1s, max: 20s}
 sources:
 - labels: {preset: aws}
-debounce: {quiet: 1s, max: 20s}
 `
 
 // A held change goes through when it is accepted, by the controller that refused it, and by one
