@@ -274,7 +274,7 @@ static const struct weft_nvml_gpu *gpu_of(const struct weft_nvml *nvml,
                                           const struct weft_nvml_handle *handle)
 {
     for (size_t i = 0; i < nvml->gpu_count; i++) {
-        if (nvml->gpus[i].handle == handle) {
+        if (handle != NULL && nvml->gpus[i].handle == handle) { /* one that is gone has none */
             return &nvml->gpus[i];
         }
     }

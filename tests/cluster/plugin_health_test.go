@@ -4,7 +4,10 @@ package cluster
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -236,4 +239,86 @@ sharing:
 	n.becomes(t, 5*time.Second, "after a reset", smalls, 6, 6)
 	n.becomes(t, 5*time.Second, "after a reset", bigs, 1, 1)
 	n.unharmed(t, pod)
+}
+
+// page is one of the plugin's own, which was started with --listen 127.0.0.1:0.
+func (n *driverNode) page(t *testing.T, path string) string {
+	t.Helper()
+	var port string
+	bed.Poll(t, 5*time.Second, "the port", func() error {
+		found := regexp.MustCompile(`"event":"listening".*"port":(\d+)`).FindStringSubmatch(n.plugin.Output())
+		if found == nil {
+			return fmt.Errorf("the plugin does not say where it listens:\n%s", n.plugin.Tail(5))
+		}
+		port = found[1]
+		return nil
+	})
+	answer, err := http.Get("http://127.0.0.1:" + port + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// vendorCalls is how many calls into the driver's library the plugin has made.
+func (n *driverNode) vendorCalls(t *testing.T) (total int) {
+	t.Helper()
+	for _, line := range strings.Split(n.page(t, "/metrics"), "\n") {
+		var count int
+		if i := strings.LastIndexByte(line, ' '); strings.HasPrefix(line, "weft_plugin_vendor_calls_total{") {
+			if _, err := fmt.Sscan(line[i+1:], &count); err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			total += count
+		}
+	}
+	return total
+}
+
+// What the pages say of health, and that requests of the kubelet make no call into the driver.
+func TestHealthPages(t *testing.T) {
+	t.Parallel()
+	n := &driverNode{Kubelet: bed.StartKubelet(t, bed.Shared(t))}
+	n.driver = bed.NewDriver(t, n.Kubelet, "hgx-h100-8.json")
+	n.plugin = bed.StartDriverPlugin(t, n.Kubelet, n.driver, nil, "--listen", "127.0.0.1:0", "--rescan", "1h",
+		"--health-recover", "1h", "--health-suspect", "1h")
+	n.becomes(t, 5*time.Second, "at first", bed.GPU, 8, 8)
+	before := n.vendorCalls(t)
+	if before == 0 {
+		t.Error("no calls into the driver are counted")
+	}
+	for i := range 4 {
+		n.Run(t, n.Pod(fmt.Sprint("pod", i), bed.GPU, 2))
+	}
+	if after := n.vendorCalls(t); after != before {
+		t.Errorf("four pods cost %d calls into the driver", after-before)
+	}
+
+	n.driver.Change(t, func() {
+		n.driver.Tell(bed.XID(2, 31))
+		n.driver.Tell(bed.XID(6, 79))
+	})
+	n.becomes(t, leaving, "after the XID", bed.GPU, 8, 7)
+	machine := n.page(t, "/debug/machine")
+	if !strings.Contains(machine, `"healthy": false`) || !strings.Contains(machine, "XID 79: GPU has fallen off the bus") {
+		t.Errorf("/debug/machine does not show the fault:\n%.2000s", machine)
+	}
+	metrics := n.page(t, "/metrics")
+	for _, want := range []string{
+		`weft_plugin_health_transitions_total{to="unhealthy",reason="event"} 1`,
+		`weft_plugin_device_errors_total{code="31",counts="false"} 1`,
+		`weft_plugin_device_errors_total{code="79",counts="true"} 1`,
+		`weft_plugin_devices_by_state{state="healthy"} 7`,
+		`weft_plugin_devices_by_state{state="unhealthy"} 1`,
+		`weft_plugin_vendor_calls_total{call="nvmlInit"} 1`,
+	} {
+		if !strings.Contains(metrics, "\n"+want+"\n") {
+			t.Errorf("/metrics lacks %q:\n%s", want, metrics)
+		}
+	}
 }
