@@ -176,10 +176,10 @@ func TestPluginWatched(t *testing.T) {
 	n.WaitResource(t, 5*time.Second, bed.GPU, bed.Resource{Capacity: 4, Allocatable: 4})
 	wipe(t, registry)
 	n.WaitResource(t, 10*time.Second, bed.GPU, eight)
-	offered := names(t, registry)
+	offered := folderNames(t, registry)
 	older.Stop()
 	bed.Poll(t, 5*time.Second, "another socket", func() error {
-		if now := names(t, registry); slices.Equal(now, offered) {
+		if now := folderNames(t, registry); slices.Equal(now, offered) {
 			return fmt.Errorf("%q", now)
 		}
 		return nil
@@ -196,7 +196,7 @@ func TestPluginWatched(t *testing.T) {
 }
 
 // names are the names in a folder.
-func names(t *testing.T, dir string) []string {
+func folderNames(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
