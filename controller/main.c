@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weft-controller: command line in, exit status out. */
+#include <malloc.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -22,6 +23,10 @@ int main(int argc, char *argv[])
         (void)puts("weft-controller " WEFT_VERSION);
         return 0;
     }
+    /* A pass makes arrays of all nodes and frees them: each is a mapping of its own, which grows
+     * without being copied and goes back at once. By default malloc would raise this limit when the
+     * first of them is freed, and the heap would keep what a pass needs at its peak. */
+    (void)mallopt(M_MMAP_THRESHOLD, 256 << 10);
     weft_log_setup(options.log_level, options.log_format, STDERR_FILENO);
     const int rc = options.output != NULL ? weft_controller_output(&options, &err)
                                           : weft_controller_run(&options, &err);

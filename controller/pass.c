@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When a pass runs and what goes into it. What comes out is carried out by act.c. */
 #include <errno.h>
+#include <malloc.h>
 #include <string.h>
 
 #include "controller/accept.h"
@@ -327,6 +328,7 @@ static void run_pass(struct weft_controller *c)
         weft_controller_thought(c, "");
     }
     weft_controller_act(c);
+    (void)malloc_trim(0); /* the pass's small pieces lie between those that stay */
 }
 
 static void run_repair(struct weft_controller *c)

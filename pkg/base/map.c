@@ -9,11 +9,12 @@
 
 #include "pkg/base/str.h"
 
+/* Maps of all nodes are most of a large cluster's memory: an entry and its slots are kept small. */
 struct entry {
     char *key; /* NULL: removed */
-    size_t len;
-    uint64_t hash;
     size_t value;
+    uint32_t len;
+    uint32_t hash;
 };
 
 struct weft_map {
@@ -22,7 +23,7 @@ struct weft_map {
     size_t cap;
     size_t count; /* live entries */
     size_t max;
-    size_t *slots;     /* entry index + 1, 0 = never used */
+    uint32_t *slots;   /* entry index + 1, 0 = never used */
     size_t slot_count; /* power of two, or 0 */
 };
 
@@ -48,10 +49,16 @@ void weft_map_free(struct weft_map *map)
     weft_free(map);
 }
 
-/* The slot of the key, or the free slot where it would go. */
-static size_t *find_slot(const struct weft_map *map, const char *key, size_t len, uint64_t hash)
+static uint32_t hash_of(const char *key, size_t len)
 {
-    size_t at = (size_t)hash & (map->slot_count - 1);
+    const uint64_t hash = weft_hash64(WEFT_HASH_SEED, key, len);
+    return (uint32_t)(hash ^ hash >> 32);
+}
+
+/* The slot of the key, or the free slot where it would go. */
+static uint32_t *find_slot(const struct weft_map *map, const char *key, size_t len, uint32_t hash)
+{
+    size_t at = hash & (map->slot_count - 1);
     while (map->slots[at] != 0) {
         const struct entry *e = &map->entries[map->slots[at] - 1];
         if (e->key != NULL && e->hash == hash && e->len == len && memcmp(e->key, key, len) == 0) {
@@ -75,7 +82,7 @@ static void close_holes(struct weft_map *map)
 
 static int rehash(struct weft_map *map, size_t slot_count)
 {
-    size_t *slots = weft_calloc(slot_count, sizeof(*slots));
+    uint32_t *slots = weft_calloc(slot_count, sizeof(*slots));
     if (slots == NULL) {
         return -ENOMEM;
     }
@@ -85,14 +92,14 @@ static int rehash(struct weft_map *map, size_t slot_count)
     map->slot_count = slot_count;
     for (size_t i = 0; i < map->used; i++) {
         const struct entry *e = &map->entries[i];
-        *find_slot(map, e->key, e->len, e->hash) = i + 1;
+        *find_slot(map, e->key, e->len, e->hash) = (uint32_t)i + 1;
     }
     return 0;
 }
 
-static int add_entry(struct weft_map *map, const char *key, size_t len, uint64_t hash, size_t value)
+static int add_entry(struct weft_map *map, const char *key, size_t len, uint32_t hash, size_t value)
 {
-    if (map->count >= map->max) {
+    if (map->count >= map->max || map->used >= UINT32_MAX - 1 || len > UINT32_MAX) {
         return -EFBIG;
     }
     void *list = map->entries;
@@ -108,9 +115,9 @@ static int add_entry(struct weft_map *map, const char *key, size_t len, uint64_t
     }
     memcpy(copy, key, len);
     copy[len] = '\0';
-    *find_slot(map, key, len, hash) = map->used + 1;
+    *find_slot(map, key, len, hash) = (uint32_t)map->used + 1;
     map->entries[map->used++] =
-        (struct entry){.key = copy, .len = len, .hash = hash, .value = value};
+        (struct entry){.key = copy, .value = value, .len = (uint32_t)len, .hash = hash};
     map->count++;
     return 0;
 }
@@ -128,7 +135,7 @@ int weft_map_put_n(struct weft_map *map, const char *key, size_t len, size_t val
             return rc;
         }
     }
-    const uint64_t hash = weft_hash64(WEFT_HASH_SEED, key, len);
+    const uint32_t hash = hash_of(key, len);
     const size_t slot = *find_slot(map, key, len, hash);
     if (slot != 0) {
         map->entries[slot - 1].value = value;
@@ -147,7 +154,7 @@ static struct entry *find_entry(const struct weft_map *map, const char *key, siz
     if (map->slot_count == 0) {
         return NULL;
     }
-    const size_t slot = *find_slot(map, key, len, weft_hash64(WEFT_HASH_SEED, key, len));
+    const size_t slot = *find_slot(map, key, len, hash_of(key, len));
     return slot != 0 ? &map->entries[slot - 1] : NULL;
 }
 

@@ -21,6 +21,18 @@ static const char *value_of(const struct weft_declared *declared, size_t node, s
     return declared->values[node * declared->levels.count + level];
 }
 
+static void put_escaped(struct weft_buf *buf, const char *value)
+{
+    for (const char *p = value; *p != '\0';) {
+        const size_t plain = strcspn(p, "/=%");
+        (void)weft_buf_append(buf, p, plain);
+        p += plain;
+        if (*p != '\0') {
+            (void)weft_buf_printf(buf, "%%%02x", (unsigned)*p++);
+        }
+    }
+}
+
 /* "core=a/spine=b/leaf=c": farthest first, levels that the node lacks left out. Tier names rather
  * than keys, so that a key may be renamed without every group becoming another. "/" and "=" cannot
  * be in a label's value; other sources' values get them escaped. */
@@ -33,15 +45,10 @@ static int make_path(const struct weft_declared *declared, size_t node, size_t l
         if (value == NULL) {
             continue;
         }
-        (void)weft_buf_printf(buf, "%s%s=", buf->len > 0 ? "/" : "",
-                              declared->levels.items[l].tier);
-        for (const char *p = value; *p != '\0'; p++) {
-            if (*p == '/' || *p == '=' || *p == '%') {
-                (void)weft_buf_printf(buf, "%%%02x", (unsigned)*p);
-            } else {
-                (void)weft_buf_putc(buf, *p);
-            }
-        }
+        (void)weft_buf_puts(buf, buf->len > 0 ? "/" : "");
+        (void)weft_buf_puts(buf, declared->levels.items[l].tier);
+        (void)weft_buf_putc(buf, '=');
+        put_escaped(buf, value);
     }
     return buf->status;
 }
