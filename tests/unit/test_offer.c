@@ -360,7 +360,7 @@ static struct weft_inventory *numbered(void)
     struct weft_inventory *inventory = NULL;
     CHECK_INT(weft_machine_new("test", DEVICES, 0, &m, NULL), 0);
     for (int i = 0; i < DEVICES; i++) {
-        char node[16];
+        char node[24];
         (void)snprintf(m->devices[i].id, sizeof(m->devices[i].id), "%d", i);
         (void)snprintf(node, sizeof(node), "/dev/%d", i);
         CHECK_INT(weft_machine_add_node(&m->devices[i], node), 0);
