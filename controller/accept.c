@@ -8,6 +8,7 @@
 #include "pkg/base/buf.h"
 #include "pkg/base/clock.h"
 #include "pkg/base/log.h"
+#include "pkg/base/str.h"
 #include "pkg/json/json.h"
 #include "pkg/kube/client.h"
 #include "pkg/loop/loop.h"
@@ -55,8 +56,7 @@ static void on_read(void *data, const struct weft_kube_result *result)
     if (result->error.code == 0) {
         count = weft_accepted_read(result->body, weft_clock_realtime(weft_clock_system()), list);
     } else if (result->status != 404) {
-        weft_log(WEFT_LOG_WARN, "accepted changes not read",
-                 WEFT_KV_S("configmap", WEFT_ACCEPTED_CONFIGMAP),
+        weft_log(WEFT_LOG_WARN, "accepted changes not read", WEFT_KV_S("configmap", a->path),
                  WEFT_KV_S("error", result->error.message));
     }
     const bool other =
@@ -102,7 +102,9 @@ int weft_accept_new(struct weft_loop *loop, const struct weft_accept_options *op
     a->magic = MAGIC;
     a->options = *options;
     a->options.ns = NULL;
-    a->path = weft_kube_path(&configmaps, options->ns, WEFT_ACCEPTED_CONFIGMAP);
+    a->options.instance = NULL;
+    weft_autofree char *name = weft_asprintf("%s" WEFT_ACCEPTED_SUFFIX, options->instance);
+    a->path = name != NULL ? weft_kube_path(&configmaps, options->ns, name) : NULL;
     if (a->path == NULL) {
         return weft_err_nomem(err);
     }
@@ -177,8 +179,7 @@ static void on_cleared(void *data, const struct weft_kube_result *result)
     a->clear = NULL;
     if (result->error.code != 0 && result->status != 404) {
         /* it expires: see WEFT_ACCEPTED_GOOD_FOR_S */
-        weft_log(WEFT_LOG_WARN, "accepted changes not taken out",
-                 WEFT_KV_S("configmap", WEFT_ACCEPTED_CONFIGMAP),
+        weft_log(WEFT_LOG_WARN, "accepted changes not taken out", WEFT_KV_S("configmap", a->path),
                  WEFT_KV_S("error", result->error.message));
         return;
     }

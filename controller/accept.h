@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What somebody accepted: the ConfigMap "weft-accepted" of the Lease's namespace, a key a change.
- * `weftctl accept` writes it; the controller reads it before its first pass and, while something is
- * held, every few seconds, and takes out what was carried out. So a word outlives a restart, frees
- * the change that it names and nothing else, and is good once. */
+/* What somebody accepted: the ConfigMap "<instance>-accepted" of the Lease's namespace, a key a
+ * change. `weftctl accept` writes it; the controller reads it before its first pass and, while
+ * something is held, every few seconds, and takes out what was carried out. So a word outlives a
+ * restart, frees the change that it names and nothing else, and is good once. */
 #ifndef WEFT_CONTROLLER_ACCEPT_H
 #define WEFT_CONTROLLER_ACCEPT_H
 
@@ -21,12 +21,13 @@ struct weft_loop;
 struct weft_accept_options {
     struct weft_kube_client *client;
     const char *ns;
+    const char *instance;
     /* Something else is accepted than before, or the first answer came. */
     void (*changed)(void *data);
     void *data;
 };
 
-/* client is borrowed, ns copied. -ENOMEM. */
+/* client is borrowed, texts are copied. -ENOMEM. */
 int weft_accept_new(struct weft_loop *loop, const struct weft_accept_options *options,
                     struct weft_accept **ret_accept, struct weft_error *err)
     __attribute__((warn_unused_result));

@@ -48,8 +48,11 @@ int weft_controller_pass_init(struct weft_controller *c, struct weft_error *err)
     if (c->keep == NULL) {
         return weft_err_nomem(err);
     }
-    const struct weft_accept_options accept = {
-        .client = c->client, .ns = c->options->ns, .changed = on_answer, .data = c};
+    const struct weft_accept_options accept = {.client = c->client,
+                                               .ns = c->options->ns,
+                                               .instance = c->ours.instance,
+                                               .changed = on_answer,
+                                               .data = c};
     const struct weft_gangs_options gangs = {
         .client = c->client, .answered = on_answer, .forbidden = no_right_to_see_gangs, .data = c};
     int rc = weft_accept_new(c->loop, &accept, &c->accept, err);

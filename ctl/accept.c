@@ -19,8 +19,9 @@ const char weft_ctl_accept_help[] =
     "waits. A word is for that one change: it outlives a restart of the controller, is good once,\n"
     "and for a day. HASH may also come from `weft-controller --dry-run`, before the change.\n\n"
     "  --namespace NS     of the controller's Lease (default weft-system)\n"
+    "  --instance NAME    the controller's --instance (default weft)\n"
     "  --kubeconfig FILE  default: $KUBECONFIG, else ~/.kube/config; --context NAME\n\n"
-    "It writes the ConfigMap weft-accepted (verbs patch and create on configmaps), nothing else.\n"
+    "It writes the ConfigMap NAME-accepted (verbs patch and create on configmaps), nothing else.\n"
     "exit status: 0 accepted, or nothing waits; 1 changes wait, or a failure; 2 wrong use\n";
 
 enum { TEXT_MAX = 4096 };
@@ -30,7 +31,7 @@ static const struct weft_kube_resource configmaps = {
 
 struct run {
     FILE *out, *err;
-    const char *ns;
+    const char *ns, *instance;
     struct weft_ctl_cluster *cluster;
     struct weft_refusals *refusals; /* that are shown as waiting */
     struct weft_acceptance accepted[WEFT_ACCEPTANCES_MAX];
@@ -57,11 +58,12 @@ static void take_accepted(void *data, const struct weft_kube_result *result)
 }
 
 /* A ConfigMap that is not there is an empty one. */
-static int read_map(struct run *run, const char *name, weft_kube_result_fn take,
+static int read_map(struct run *run, const char *suffix, weft_kube_result_fn take,
                     struct weft_error *err)
 {
     struct weft_error error = {0};
-    weft_autofree char *path = weft_kube_path(&configmaps, run->ns, name);
+    weft_autofree char *name = weft_asprintf("%s%s", run->instance, suffix);
+    weft_autofree char *path = name != NULL ? weft_kube_path(&configmaps, run->ns, name) : NULL;
     if (path == NULL) {
         return weft_err_nomem(err);
     }
@@ -114,8 +116,8 @@ static const struct weft_refusal *find(const struct run *run, const char *hash)
     return NULL;
 }
 
-/* {"data":{HASH: "<time> <target>"}}; whole: as an object of its own. */
-static void put_body(const struct weft_refusal *refusal, const char *hash, bool whole,
+/* {"data":{HASH: "<time> <target>"}}; name: as an object of its own, else NULL. */
+static void put_body(const struct weft_refusal *refusal, const char *hash, const char *name,
                      struct weft_buf *body)
 {
     char value[WEFT_TIME_TEXT_MAX + WEFT_REFUSAL_HASH_MAX + 2];
@@ -126,12 +128,12 @@ static void put_body(const struct weft_refusal *refusal, const char *hash, bool 
                    refusal != NULL ? refusal->target : "");
     weft_json_writer_init(&w, body, 0);
     weft_json_open(&w, '{');
-    if (whole) {
+    if (name != NULL) {
         weft_json_kv_string(&w, "apiVersion", "v1");
         weft_json_kv_string(&w, "kind", "ConfigMap");
         weft_json_put_key(&w, "metadata");
         weft_json_open(&w, '{');
-        weft_json_kv_string(&w, "name", WEFT_ACCEPTED_CONFIGMAP);
+        weft_json_kv_string(&w, "name", name);
         weft_json_close(&w, '}');
     }
     weft_json_put_key(&w, "data");
@@ -146,9 +148,10 @@ static int put_word(struct run *run, const struct weft_refusal *refusal, const c
 {
     weft_auto(weft_buf_done) struct weft_buf body;
     weft_buf_init(&body, TEXT_MAX);
-    put_body(refusal, hash, create, &body);
+    weft_autofree char *name = weft_asprintf("%s" WEFT_ACCEPTED_SUFFIX, run->instance);
     weft_autofree char *path =
-        weft_kube_path(&configmaps, run->ns, create ? NULL : WEFT_ACCEPTED_CONFIGMAP);
+        name != NULL ? weft_kube_path(&configmaps, run->ns, create ? NULL : name) : NULL;
+    put_body(refusal, hash, create ? name : NULL, &body);
     if (path == NULL || body.status < 0) {
         return weft_err_nomem(err);
     }
@@ -181,23 +184,25 @@ static int go(struct run *run, const char *hash, const char *kubeconfig, const c
 {
     struct weft_error err = {0};
     int rc = weft_ctl_cluster_new(kubeconfig, context, &run->cluster, &err);
-    rc = rc < 0 ? rc : read_map(run, WEFT_STATUS_CONFIGMAP, take_refusals, &err);
+    rc = rc < 0 ? rc : read_map(run, WEFT_STATUS_SUFFIX, take_refusals, &err);
     if (rc == 0 && hash != NULL) {
         rc = accept_one(run, hash, &err);
         return rc < 0 ? weft_ctl_fail(run->err, "accept", err.message) : WEFT_CTL_OK;
     }
-    rc = rc < 0 ? rc : read_map(run, WEFT_ACCEPTED_CONFIGMAP, take_accepted, &err);
+    rc = rc < 0 ? rc : read_map(run, WEFT_ACCEPTED_SUFFIX, take_accepted, &err);
     return rc < 0 ? weft_ctl_fail(run->err, "accept", err.message) : list(run);
 }
 
 int weft_ctl_accept_to(int argc, char **argv, FILE *out, FILE *err_out)
 {
     const char *ns = "weft-system";
+    const char *instance = "weft";
     const char *kubeconfig = NULL;
     const char *context = NULL;
     const char *hash = argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
     struct weft_ctl_option options[] = {
         {"--namespace", &ns, 1, 0},
+        {"--instance", &instance, 1, 0},
         {"--kubeconfig", &kubeconfig, 1, 0},
         {"--context", &context, 1, 0},
         {NULL, NULL, 0, 0},
@@ -210,11 +215,13 @@ int weft_ctl_accept_to(int argc, char **argv, FILE *out, FILE *err_out)
     if (hash != NULL && !weft_refusal_is_hash(hash)) {
         return weft_ctl_wrong_use(err_out, "accept", "HASH is 16 hexadecimal digits");
     }
-    if (!weft_dns_label_valid(ns)) {
-        return weft_ctl_wrong_use(err_out, "accept", "--namespace must be a DNS label");
+    if (!weft_dns_label_valid(ns) || !weft_dns_label_valid(instance)) {
+        return weft_ctl_wrong_use(err_out, "accept",
+                                  "--namespace and --instance must be DNS labels");
     }
     weft_autofree struct weft_refusals *refusals = weft_calloc(1, sizeof(*refusals));
-    struct run run = {.out = out, .err = err_out, .ns = ns, .refusals = refusals};
+    struct run run = {
+        .out = out, .err = err_out, .ns = ns, .instance = instance, .refusals = refusals};
     if (refusals == NULL) {
         return weft_ctl_fail(err_out, "accept", "out of memory");
     }

@@ -30,12 +30,15 @@ int weft_ctl_lint(int argc, char **argv);
 extern const char weft_ctl_lint_help[];
 
 int weft_ctl_accept(int argc, char **argv);
+int weft_ctl_adopt(int argc, char **argv);
+extern const char weft_ctl_adopt_help[];
 extern const char weft_ctl_accept_help[];
 int weft_ctl_status(int argc, char **argv);
 extern const char weft_ctl_status_help[];
 
 /* The verbs with other streams, for tests. */
 int weft_ctl_accept_to(int argc, char **argv, FILE *out, FILE *err);
+int weft_ctl_adopt_to(int argc, char **argv, FILE *out, FILE *err);
 int weft_ctl_alloc_to(int argc, char **argv, FILE *out, FILE *err);
 int weft_ctl_machine_to(int argc, char **argv, FILE *out, FILE *err);
 int weft_ctl_status_to(int argc, char **argv, FILE *out, FILE *err);

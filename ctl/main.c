@@ -20,6 +20,8 @@ static const struct weft_ctl_verb verbs[] = {
      weft_ctl_status_help, weft_ctl_status},
     {"accept", "lets a change through that the controller holds back", weft_ctl_accept_help,
      weft_ctl_accept},
+    {"adopt", "hands HyperNodes of others over to the controller", weft_ctl_adopt_help,
+     weft_ctl_adopt},
     {"lint", "what is wrong or unwise in HyperNodes", weft_ctl_lint_help, weft_ctl_lint},
 };
 enum { VERB_COUNT = sizeof(verbs) / sizeof(verbs[0]) };

@@ -51,7 +51,7 @@ bool weft_refusal_accepted(const struct weft_refusal *refusal,
 /* Where accepted changes stand, in the namespace of the controller's Lease: a key a change, its
  * hash; value "<RFC 3339 time> <target>", both optional. A word is good for a day from its time:
  * the cluster it was about is another one then. */
-#define WEFT_ACCEPTED_CONFIGMAP "weft-accepted"
+#define WEFT_ACCEPTED_SUFFIX "-accepted"
 #define WEFT_ACCEPTED_GOOD_FOR_S INT64_C(86400)
 /* Reads the ConfigMap's data. now: realtime, ns. Returns how many. */
 size_t weft_accepted_read(const struct weft_json *configmap, int64_t now,
@@ -59,9 +59,9 @@ size_t weft_accepted_read(const struct weft_json *configmap, int64_t now,
 /* Is that text a hash? */
 bool weft_refusal_is_hash(const char *text);
 
-/* Where refusals are shown: in the document under this key of the ConfigMap, as refusedChanges.
- * `weftctl accept` reads it. */
-#define WEFT_STATUS_CONFIGMAP "weft-status"
+/* Where refusals are shown: in the document under this key of the ConfigMap "<instance>-status", as
+ * refusedChanges. `weftctl accept` reads it. */
+#define WEFT_STATUS_SUFFIX "-status"
 #define WEFT_STATUS_DOCUMENT "status.json"
 /* Reads the ConfigMap; what is not understood is left out. */
 void weft_refusals_read(const struct weft_json *configmap, struct weft_refusals *ret_refusals);
