@@ -210,6 +210,8 @@ FUZZ_CONFIG := $(filter deviceplugin/options% deviceplugin/respond% deviceplugin
 	deviceplugin/pools%,$(PLUGIN_SRC))
 $(BUILD)/fuzz/fuzz_plugin_config: $(FUZZ_CONFIG:%.c=$(BUILD)/fuzzobj/%.o)
 $(BUILD)/replay/fuzz_plugin_config: $(FUZZ_CONFIG:%.c=$(BUILD)/obj/%.o)
+$(BUILD)/fuzz/fuzz_vgpu: $(BUILD)/fuzzobj/deviceplugin/vgpu.o
+$(BUILD)/replay/fuzz_vgpu: $(BUILD)/obj/deviceplugin/vgpu.o
 $(BUILD)/fuzz/%: $(BUILD)/fuzzobj/tests/fuzz/%.o $(BUILD)/fuzzobj/libweft.a
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$@)

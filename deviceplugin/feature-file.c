@@ -12,6 +12,7 @@
 
 #include "deviceplugin/features.h"
 #include "deviceplugin/options.h"
+#include "deviceplugin/vgpu.h"
 #include "pkg/base/buf.h"
 #include "pkg/base/clock.h"
 #include "pkg/base/file.h"
@@ -23,7 +24,8 @@
 enum {
     FEATURE_FILE_MAGIC = 0x46656174, /* "Feat" */
     TEXT_MAX = 256 << 10,
-    TYPE_MAX = 4096, /* sysfs calls its files as long as a page */
+    TYPE_MAX = 4096,   /* sysfs calls its files as long as a page */
+    CONFIG_MAX = 4096, /* of PCI Express */
     FILE_MODE = 0644
 };
 
@@ -53,12 +55,36 @@ static char *machine_type(const struct weft_options *o)
     return text;
 }
 
+/* What the first GPU says whose configuration space can be read; a virtual one wins. */
+static bool find_vgpu(const struct weft_options *o, const struct weft_machine *machine,
+                      struct weft_vgpu *ret_vgpu)
+{
+    bool known = false;
+    for (size_t i = 0; i < machine->device_count && !(known && ret_vgpu->present); i++) {
+        char address[WEFT_BDF_TEXT_MAX];
+        const struct weft_bdf *bdf = &machine->devices[i].bdf;
+        weft_autofree char *path =
+            weft_asprintf("%s/sys/bus/pci/devices/%s/config",
+                          o->host_root != NULL ? o->host_root : "", weft_bdf_format(bdf, address));
+        weft_autofree char *config = NULL;
+        size_t len = 0;
+        if (path != NULL && bdf->known &&
+            weft_file_read_regular(path, CONFIG_MAX, &config, &len, NULL) == 0) {
+            known = weft_vgpu_parse((const uint8_t *)config, len, ret_vgpu) || known;
+        }
+    }
+    return known;
+}
+
 static int build(struct weft_feature_file *f, const struct weft_machine *machine,
                  struct weft_error *err)
 {
     const struct weft_options *o = f->options.options;
     weft_autofree char *type = machine_type(o);
-    const struct weft_feature_settings settings = {.pools = &o->pools, .machine_type = type};
+    struct weft_vgpu vgpu = {0};
+    const bool known = find_vgpu(o, machine, &vgpu);
+    const struct weft_feature_settings settings = {
+        .pools = &o->pools, .machine_type = type, .vgpu = known ? &vgpu : NULL};
     weft_buf_reset(&f->labels);
     const int rc = weft_features_build(machine, &settings, &f->labels, err);
     return rc == -ENOMEM ? weft_err_nomem(err) : rc;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "deviceplugin/features-internal.h"
+#include "deviceplugin/vgpu.h"
 #include "pkg/base/buf.h"
 #include "pkg/base/str.h"
 #include "pkg/machine/machine.h"
@@ -312,10 +313,19 @@ static void put_clique(struct weft_feature_view *v)
     }
 }
 
-static void put_all(struct weft_feature_view *v, const char *machine_type)
+static void put_vgpu(struct weft_feature_view *v, const struct weft_vgpu *vgpu)
+{
+    weft_feature_set(v, "nvidia.com/", "vgpu.present", "%s", vgpu->present ? "true" : "false");
+    if (vgpu->present) {
+        weft_feature_set(v, "nvidia.com/", "vgpu.host-driver-version", "%s", vgpu->version);
+        weft_feature_set(v, "nvidia.com/", "vgpu.host-driver-branch", "%s", vgpu->branch);
+    }
+}
+
+static void put_all(struct weft_feature_view *v, const struct weft_feature_settings *settings)
 {
     char type[WEFT_FEATURE_VALUE_MAX];
-    weft_feature_value(type, machine_type != NULL ? machine_type : "");
+    weft_feature_value(type, settings->machine_type != NULL ? settings->machine_type : "");
     weft_feature_set(v, WEFT_FEATURE_GPU, ".machine", "%s", type[0] != '\0' ? type : "unknown");
     put_driver(v, v->machine->driver_version);
     put_runtime(v, v->machine->runtime_version);
@@ -323,9 +333,13 @@ static void put_all(struct weft_feature_view *v, const char *machine_type)
     weft_feature_mig(v);
     put_mode(v);
     put_clique(v);
+    if (settings->vgpu != NULL) {
+        put_vgpu(v, settings->vgpu);
+    }
 }
 
-static int build(struct weft_feature_view *v, const char *machine_type, struct weft_error *err)
+static int build(struct weft_feature_view *v, const struct weft_feature_settings *settings,
+                 struct weft_error *err)
 {
     const struct weft_machine *m = v->machine;
     v->gpus = weft_calloc(m->device_count + m->parent_count + 1, sizeof(*v->gpus));
@@ -341,7 +355,7 @@ static int build(struct weft_feature_view *v, const char *machine_type, struct w
     if (rc < 0) {
         return rc;
     }
-    put_all(v, machine_type);
+    put_all(v, settings);
     qsort(v->labels.items, v->labels.count, sizeof(*v->labels.items), by_key);
     return v->labels.full ? weft_err_set(err, -EFBIG, WEFT_ERR_CONFIG, "more than %d labels",
                                          (int)WEFT_FEATURES_MAX)
@@ -356,7 +370,7 @@ int weft_features_build(const struct weft_machine *machine,
         return 0;
     }
     struct weft_feature_view v = {.machine = machine, .settings = settings->pools};
-    int rc = build(&v, settings->machine_type, err);
+    int rc = build(&v, settings, err);
     for (size_t i = 0; rc == 0 && i < v.labels.count; i++) {
         rc = weft_buf_printf(buf, "%s=%s\n", v.labels.items[i].key, v.labels.items[i].value);
     }

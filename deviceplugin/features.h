@@ -11,11 +11,13 @@
 struct weft_buf;
 struct weft_machine;
 struct weft_pool_settings;
+struct weft_vgpu;
 
 /* What the machine does not say. */
 struct weft_feature_settings {
     const struct weft_pool_settings *pools; /* partitions and sharing */
     const char *machine_type;               /* of the computer; NULL: unknown */
+    const struct weft_vgpu *vgpu;           /* what a GPU of it is; NULL: unknown */
 };
 
 /* Appends a line "key=value" for each label, by key; none for a machine without NVIDIA GPUs.

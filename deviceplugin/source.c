@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,7 +32,8 @@ struct weft_source {
     struct weft_stats *stats;
     void (*changed)(void *data, struct weft_machine *machine);
     void *data;
-    uint64_t digest; /* of the last good machine, as our JSON */
+    char problem[WEFT_ERROR_MESSAGE_MAX]; /* why the file is not used; "" it is */
+    uint64_t digest;                      /* of the last good machine, as our JSON */
 };
 
 /* 0 if it cannot be written: then every rescan counts as a change, which is only slower. */
@@ -89,6 +91,16 @@ static int load(const char *path, struct weft_machine **ret_machine, struct weft
     return weft_machine_load(path, ret_machine, err);
 }
 
+/* Each problem once: a change is seen, and may be signalled too. */
+static void not_read(struct weft_source *source, const char *problem)
+{
+    if (strcmp(source->problem, problem) != 0) {
+        (void)snprintf(source->problem, sizeof(source->problem), "%s", problem);
+        weft_log(WEFT_LOG_ERROR, "machine-not-read", WEFT_KV_S("reason", problem),
+                 WEFT_KV_S("effect", "the last good one stays"));
+    }
+}
+
 void weft_source_rescan(struct weft_source *source)
 {
     WEFT_CHECK(source, SOURCE_MAGIC);
@@ -99,10 +111,10 @@ void weft_source_rescan(struct weft_source *source)
     struct weft_machine *machine = NULL;
     struct weft_error err = {0};
     if (load(source->path, &machine, &err) < 0) {
-        weft_log(WEFT_LOG_ERROR, "machine-not-read", WEFT_KV_S("reason", err.message),
-                 WEFT_KV_S("effect", "the last good one stays"));
+        not_read(source, err.message);
         return;
     }
+    source->problem[0] = '\0';
     const uint64_t digest = digest_of(machine);
     if (digest != 0 && digest == source->digest) {
         weft_machine_free(machine);

@@ -6,6 +6,7 @@
 
 #include "deviceplugin/features.h"
 #include "deviceplugin/pools.h"
+#include "deviceplugin/vgpu.h"
 #include "pkg/base/buf.h"
 #include "pkg/base/mem.h"
 #include "pkg/machine/machine.h"
@@ -214,6 +215,58 @@ static void odd_texts(void)
            "gpu.product=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
 }
 
+/* A configuration space with one power management capability, then this one at 0x44. */
+static void config_of(uint8_t *config, const char *capability, size_t len)
+{
+    memset(config, 0, WEFT_VGPU_CONFIG_SIZE);
+    config[0x06] = 0x10;
+    config[0x34] = 0x40;
+    config[0x40] = 0x01;
+    config[0x41] = 0x44;
+    memcpy(config + 0x44, capability, len);
+}
+
+#define VGPU_CAPABILITY                                                                            \
+    "\x09\0\x1fVF\x07\x04??\0\x16"                                                                 \
+    "535.54.03\0"                                                                                  \
+    "r535_90\0\0\0"
+
+static void virtual_gpus(void)
+{
+    uint8_t config[WEFT_VGPU_CONFIG_SIZE];
+    struct weft_vgpu vgpu = {.present = true};
+    const struct weft_pool_settings none = {0};
+    config_of(config, VGPU_CAPABILITY, 31);     /* 5 + 4 + 22 */
+    CHECK(!weft_vgpu_parse(config, 64, &vgpu)); /* for whoever is not root */
+    CHECK(weft_vgpu_parse(config, sizeof(config), &vgpu));
+    CHECK(vgpu.present);
+    CHECK_STR(vgpu.version, "535.54.03");
+    CHECK_STR(vgpu.branch, "r535_90");
+    weft_auto(weft_machine_free) struct weft_machine *m = fixture_machine("features/a100x2.json");
+    weft_auto(weft_buf_done) struct weft_buf buf;
+    weft_buf_init(&buf, 1 << 20);
+    const struct weft_feature_settings settings = {.pools = &none, .vgpu = &vgpu};
+    CHECK(m != NULL && weft_features_build(m, &settings, &buf, NULL) == 0);
+    CHECK_CONTAINS(weft_buf_text(&buf), "nvidia.com/vgpu.host-driver-branch=r535_90\n"
+                                        "nvidia.com/vgpu.host-driver-version=535.54.03\n"
+                                        "nvidia.com/vgpu.present=true\n");
+    config[0x44 + 2] = 20; /* cut: the record does not fit */
+    CHECK(weft_vgpu_parse(config, sizeof(config), &vgpu));
+    CHECK(vgpu.present && vgpu.version[0] == '\0');
+    config[0x44 + 3] = 'X'; /* somebody else's capability */
+    CHECK(weft_vgpu_parse(config, sizeof(config), &vgpu));
+    CHECK(!vgpu.present);
+    config_of(config, VGPU_CAPABILITY, 31);
+    config[0x44] = 0x05;
+    config[0x45] = 0x40; /* a loop */
+    CHECK(weft_vgpu_parse(config, sizeof(config), &vgpu));
+    CHECK(!vgpu.present);
+    weft_buf_reset(&buf);
+    CHECK(m != NULL && weft_features_build(m, &settings, &buf, NULL) == 0);
+    CHECK_CONTAINS(weft_buf_text(&buf), "nvidia.com/vgpu.present=false\n");
+    CHECK(strstr(weft_buf_text(&buf), "vgpu.host") == NULL);
+}
+
 static void two_models_and_two_cliques(void)
 {
     weft_auto(weft_machine_free) struct weft_machine *m = machine_of(
@@ -264,4 +317,5 @@ WEFT_SUITE(features, {"whole GPUs", whole_gpus},
            {"MIG single", mig_single}, {"time-slicing of whole GPUs", time_slicing_of_whole_gpus},
            {"families", families}, {"odd texts", odd_texts},
            {"two models and two cliques", two_models_and_two_cliques},
-           {"others have none", others_have_none}, {"without memory", without_memory})
+           {"virtual GPUs", virtual_gpus}, {"others have none", others_have_none},
+           {"without memory", without_memory})

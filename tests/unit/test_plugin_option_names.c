@@ -112,6 +112,29 @@ static int read_one(const char *flag, const char *value, struct weft_options *o,
     return weft_options_read(flag != NULL ? 2 : 1, argv, one_variable, o, err);
 }
 
+/* name is a flag, or a variable of the environment. */
+static void by_name(const struct weft_option *option, const struct sample *sample, const char *name,
+                    bool is_flag)
+{
+    weft_auto(weft_options_done) struct weft_options o = {0};
+    weft_auto(weft_options_done) struct weft_options wrong = {0};
+    struct weft_error err = {0};
+    asked_variable = is_flag ? NULL : name;
+    asked_value = sample->good;
+    CHECK_INT(read_one(is_flag ? name : NULL, sample->good, &o, &err), 0);
+    CHECK_STR(err.message, "");
+    check_value(&o, option, sample);
+    asked_value = sample->bad;
+    const int rc = read_one(is_flag ? name : NULL, sample->bad, &wrong, &err);
+    if (rc == 0) { /* an empty variable of NVIDIA's says nothing */
+        CHECK(!is_flag && sample->bad[0] == '\0' && strncmp(name, "WEFT_", 5) != 0);
+    } else {
+        CHECK_INT(rc, -EINVAL);
+        CHECK_CONTAINS(err.message, name);
+    }
+    asked_variable = NULL;
+}
+
 static void by_flags_and_variables(void)
 {
     for (size_t i = 0; i < weft_option_count; i++) {
@@ -119,33 +142,14 @@ static void by_flags_and_variables(void)
         const struct sample *sample = has_value(option) ? sample_of(option) : NULL;
         CHECK(sample != NULL || !has_value(option));
         for (size_t k = 0; sample != NULL && k < WEFT_OPTION_NAMES; k++) {
-            const char *const names[] = {option->flags[k], option->variables[k]};
-            for (size_t way = 0; way < 2; way++) {
-                if (names[way] == NULL) {
-                    continue;
-                }
-                const char *flag = way == 0 ? names[way] : NULL;
-                weft_auto(weft_options_done) struct weft_options o = {0};
-                weft_auto(weft_options_done) struct weft_options wrong = {0};
-                struct weft_error err = {0};
-                asked_variable = way == 1 ? names[way] : NULL;
-                asked_value = sample->good;
-                CHECK_INT(read_one(flag, sample->good, &o, &err), 0);
-                CHECK_STR(err.message, "");
-                check_value(&o, option, sample);
-                asked_value = sample->bad;
-                const int rc = read_one(flag, sample->bad, &wrong, &err);
-                if (rc == 0) { /* an empty variable of NVIDIA's says nothing */
-                    CHECK(way == 1 && sample->bad[0] == '\0');
-                    CHECK(strncmp(names[way], "WEFT_", 5) != 0);
-                } else {
-                    CHECK_INT(rc, -EINVAL);
-                    CHECK_CONTAINS(err.message, names[way]);
-                }
+            if (option->flags[k] != NULL) {
+                by_name(option, sample, option->flags[k], true);
+            }
+            if (option->variables[k] != NULL) {
+                by_name(option, sample, option->variables[k], false);
             }
         }
     }
-    asked_variable = NULL;
 }
 
 /* "a.b.c" and a value: "a:\n  b:\n    c: <value>\n". */
