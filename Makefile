@@ -151,11 +151,12 @@ $(BUILD)/bin/weftctl: $(CTL_SRC:%.c=$(BUILD)/obj/%.o) $(LIB)
 	$(call link,$^,$(CTL_LIBS))
 $(BUILD)/fakes/fake_kubelet: $(call fake_parts,kubelet)
 $(BUILD)/fakes/starved_plugin: $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out %/main.c,$(PLUGIN_SRC)))
-# a vendor library of the tests' own, under the real one's name, so that it is loaded the same way
+# a vendor library of the tests' own, under the real one's name, so that it is loaded the same way;
+# -Bsymbolic: libc has functions of the names that -finstrument-functions calls, and they do nothing
 $(BUILD)/fakes/libnvidia-ml.so.1: $(wildcard tests/fakes/nvml/*.[ch] pkg/machine/discover-nvml-*.h) $(FLAGS_STAMP)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -fPIC -shared -o $@ $(filter %.c,$^) -lcjson -lpthread
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -finstrument-functions -Wl,-Bsymbolic -fPIC -shared -o $@ $(filter %.c,$^) -lcjson -lpthread
 $(BUILD)/fakes/libmtml.so: $(wildcard tests/fakes/mtml/*.c) pkg/machine/discover-mthreads-internal.h $(FLAGS_STAMP)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
@@ -163,6 +164,7 @@ $(BUILD)/fakes/libmtml.so: $(wildcard tests/fakes/mtml/*.c) pkg/machine/discover
 $(BUILD)/fakes/%: $(BUILD)/obj/tests/fakes/%.o $(LIB)
 	$(call link,$(filter %.o,$^) $(LIB),$(UNIT_LIBS))
 $(BUILD)/bench/bench_tree: $(GEN_OBJ)
+$(BUILD)/bench/bench_plugin $(BUILD)/bench/bench_plugin_calls: $(BUILD)/obj/tests/bench/plugin_bed.o
 $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(LIB)
 	$(call link,$(filter %.o,$^) $(LIB),$(UNIT_LIBS))
 $(BUILD)/unit: $(UNIT_OBJ) $(UNIT_EXTRA) $(GEN_OBJ) $(LIB)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "deviceplugin/inventory.h"
-#include "deviceplugin/stats.h"
+#include "deviceplugin/preference.h"
 #include "pkg/base/buf.h"
 #include "pkg/machine/machine.h"
 #include "pkg/pb/arena.h"

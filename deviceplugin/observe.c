@@ -11,6 +11,7 @@
 #include "deviceplugin/link.h"
 #include "deviceplugin/options.h"
 #include "deviceplugin/pools.h"
+#include "deviceplugin/preference.h"
 #include "deviceplugin/service.h"
 #include "deviceplugin/source.h"
 #include "deviceplugin/stats.h"
@@ -374,8 +375,9 @@ static void put_allocations(const struct weft_stats *s, struct weft_buf *buf)
     const uint64_t kept =
         s->preference_count < WEFT_PREFERENCES_KEPT ? s->preference_count : WEFT_PREFERENCES_KEPT;
     for (uint64_t i = 1; i <= kept; i++) {
-        (void)weft_buf_printf(buf, "%s\n",
-                              s->preferences[(s->preference_count - i) % WEFT_PREFERENCES_KEPT]);
+        weft_preference_write(s->preferences[(s->preference_count - i) % WEFT_PREFERENCES_KEPT],
+                              buf);
+        (void)weft_buf_putc(buf, '\n');
     }
 }
 

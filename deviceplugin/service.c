@@ -8,6 +8,7 @@
 
 #include "deviceplugin/grant.h"
 #include "deviceplugin/inventory.h"
+#include "deviceplugin/preference.h"
 #include "deviceplugin/stats.h"
 #include "pkg/base/buf.h"
 #include "pkg/base/clock.h"

@@ -1,67 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preferred allocations, told in one line each: what was asked, what was answered, and the entries
- * of the objective (allocation.md) that the answer has; changes of health likewise. */
 #include "deviceplugin/stats.h"
 
-#include <inttypes.h>
-
+#include "deviceplugin/preference.h"
 #include "pkg/base/buf.h"
 #include "pkg/base/clock.h"
 #include "pkg/base/log.h"
 #include "pkg/base/mem.h"
 #include "pkg/machine/backend.h"
 
-enum { LINE_MAX_BYTES = 4096, IDS_SHOWN = 64 };
+enum { LINE_MAX_BYTES = 8192 };
 
 void weft_stats_done(struct weft_stats *stats)
 {
     for (size_t i = 0; i < WEFT_PREFERENCES_KEPT; i++) {
         weft_free(weft_steal(&stats->preferences[i]));
     }
-}
-
-static void put_ids(struct weft_buf *line, const struct weft_preference *p)
-{
-    const size_t shown = p->count < IDS_SHOWN ? p->count : IDS_SHOWN;
-    for (size_t i = 0; i < shown; i++) {
-        (void)weft_buf_printf(line, "%s%s", i > 0 ? "," : "", p->ids[i]);
-    }
-    if (shown < p->count) {
-        (void)weft_buf_printf(line, ",… %zu more", p->count - shown);
-    }
-}
-
-static void put_objective(struct weft_buf *line, const struct weft_objective *o)
-{
-    (void)weft_buf_printf(
-        line,
-        " components=%" PRIu32 " min_cut_mbps=%" PRIu64 " worst_tier=%d sockets=%" PRIu32
-        " numa_nodes=%" PRIu32 " broken_groups=%" PRIu32 " leftover=%" PRIu32 " nic_near=%" PRIu32
-        " nic_distinct=%" PRIu32 " bandwidth_mbps=%" PRIu64,
-        o->components, o->min_cut_mbps, o->worst_tier, o->sockets, o->numa_nodes, o->broken_groups,
-        o->leftover, o->nic_near, o->nic_distinct, o->bandwidth_mbps);
-}
-
-static char *describe(const struct weft_preference *p)
-{
-    char when[WEFT_TIME_TEXT_MAX];
-    struct weft_buf line;
-    weft_buf_init(&line, LINE_MAX_BYTES);
-    (void)weft_buf_printf(&line, "ts=%s size=%" PRId64 " available=%zu required=%zu chosen=",
-                          weft_time_format(weft_clock_realtime(weft_clock_system()), when), p->size,
-                          p->available, p->required);
-    put_ids(&line, p);
-    if (!p->answered) {
-        (void)weft_buf_puts(&line, " answer=none");
-    } else {
-        (void)weft_buf_printf(&line, " exact=%s", p->exact ? "true" : "false");
-    }
-    if (p->answered && p->scored) {
-        put_objective(&line, &p->objective);
-    }
-    char *text = weft_buf_steal(&line);
-    weft_buf_done(&line);
-    return text;
 }
 
 void weft_stats_prefer(struct weft_stats *stats, const struct weft_preference *preference)
@@ -73,14 +26,21 @@ void weft_stats_prefer(struct weft_stats *stats, const struct weft_preference *p
     } else {
         stats->preferred_bounded++;
     }
-    char *line = describe(preference);
-    if (line == NULL) {
+    struct weft_kept_preference *kept =
+        weft_preference_keep(preference, weft_clock_realtime(weft_clock_system()));
+    if (kept == NULL) {
         return; /* short of memory: counted, not told */
     }
-    weft_log(WEFT_LOG_DEBUG, "preferred", WEFT_KV_S("allocation", line));
-    char **place = &stats->preferences[stats->preference_count++ % WEFT_PREFERENCES_KEPT];
+    if (weft_log_enabled(WEFT_LOG_DEBUG)) {
+        weft_auto(weft_buf_done) struct weft_buf line;
+        weft_buf_init(&line, LINE_MAX_BYTES);
+        weft_preference_write(kept, &line);
+        weft_log(WEFT_LOG_DEBUG, "preferred", WEFT_KV_S("allocation", weft_buf_text(&line)));
+    }
+    struct weft_kept_preference **place =
+        &stats->preferences[stats->preference_count++ % WEFT_PREFERENCES_KEPT];
     weft_free(*place);
-    *place = line;
+    *place = kept;
 }
 
 void weft_stats_event(struct weft_stats *stats, const struct weft_backend_event *event)

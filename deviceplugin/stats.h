@@ -9,23 +9,12 @@
 #include <stdint.h>
 
 #include "deviceplugin/health.h"
-#include "pkg/allocator/allocator.h"
 #include "pkg/base/error.h"
 #include "pkg/http/metrics.h"
 
 struct weft_backend_event;
-
-/* One answered container of a GetPreferredAllocation request; lives as long as the answer. */
-struct weft_preference {
-    size_t available, required; /* ids asked about, known or not */
-    int64_t size;
-    bool answered; /* else the kubelet was left to choose itself */
-    bool exact;    /* else by a bounded search */
-    bool scored;   /* the objective below is of this answer */
-    struct weft_objective objective;
-    const char *const *ids; /* borrowed */
-    size_t count;
-};
+struct weft_kept_preference;
+struct weft_preference;
 
 enum { WEFT_PREFERENCES_KEPT = 128 }; /* at /debug/allocations, the newest first */
 
@@ -53,13 +42,12 @@ struct weft_stats {
     uint64_t machine_changes, machine_refused; /* new machines that were used, or not */
     uint64_t config_used, config_refused, config_unchanged; /* options that were read again */
     char config_problem[WEFT_ERROR_MESSAGE_MAX];            /* of the latest; "" if it was good */
-    /* one line each, a ring; owned */
-    char *preferences[WEFT_PREFERENCES_KEPT];
+    struct weft_kept_preference *preferences[WEFT_PREFERENCES_KEPT]; /* a ring; owned */
     uint64_t preference_count;
 };
 
 void weft_stats_done(struct weft_stats *stats);
-/* Counts the answer, logs it at level debug and keeps its line. */
+/* Counts the answer, logs it at level debug and keeps it for its page. */
 void weft_stats_prefer(struct weft_stats *stats, const struct weft_preference *preference);
 /* Counts an error code, once for all devices that it is of. */
 void weft_stats_event(struct weft_stats *stats, const struct weft_backend_event *event);

@@ -23,6 +23,8 @@ enum {
 struct weft_tables {
     uint16_t *first; /* entries 1 to 4 */
     uint16_t *last;  /* entries 6 to 8: no two subsets of one size are equal */
+    uint16_t *order; /* the subsets by size, those of a size by first, then by last */
+    uint32_t start[WEFT_TABLE_DEVICES_MAX + 2]; /* by size: where they begin in order */
     uint64_t touched[2][256];
     uint16_t memberships[2][256];
 };

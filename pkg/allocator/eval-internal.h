@@ -106,6 +106,8 @@ void weft_pick_give(struct weft_eval *e, const uint64_t *set, bool exact,
 /* Leaves the best set of e->size devices between M and M with candidates in e->best_set. More than
  * |M| and fewer than there are devices are asked for. Returns whether it is surely the best. */
 bool weft_pick_best(struct weft_eval *e);
+/* The same from the tables, which there are; always the best. pick-tables.c */
+void weft_pick_by_tables(struct weft_eval *e);
 /* weft_eval_init for a request of size (clipped), with its policy. */
 int weft_pick_init(struct weft_eval *e, const struct weft_allocator *a, int64_t size,
                    enum weft_policy policy, size_t answer_bytes, size_t extra_bytes)

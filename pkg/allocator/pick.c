@@ -6,16 +6,6 @@
 
 #include "pkg/allocator/eval-internal.h"
 
-/* Byte tables of one pick. */
-struct pick {
-    const struct weft_eval *e;
-    uint32_t candidates[2][256]; /* packed combination to subset, by byte */
-    uint16_t leftover[8][256];   /* sum of |g & A| over the groups of a byte of a touched mask */
-    size_t leftover_bytes;
-    uint64_t intact;
-    uint32_t all; /* the machine's devices */
-};
-
 static void add_devices(const struct weft_allocator *a, const size_t *devices, size_t count,
                         const uint64_t *within, uint64_t *set)
 {
@@ -53,118 +43,13 @@ static void first_of(const struct weft_allocator *a, const uint64_t *from, size_
     }
 }
 
-/* ---- from the tables ---- */
-
-static uint32_t join_bytes(const uint32_t table[2][256], uint32_t at)
-{
-    return table[0][at & 255] | table[1][at >> 8];
-}
-
-static void prepare(struct pick *p, const struct weft_eval *e, uint32_t candidates)
-{
-    const struct weft_allocator *a = e->a;
-    uint32_t bits[16] = {0};
-    p->e = e;
-    size_t count = 0;
-    for (uint32_t left = candidates; left != 0; left &= left - 1) {
-        bits[count++] = left & -left;
-    }
-    for (size_t half = 0; half < 2; half++) {
-        p->candidates[half][0] = 0;
-        for (size_t v = 1; v < 256; v++) {
-            p->candidates[half][v] =
-                p->candidates[half][v & (v - 1)] | bits[half * 8 + (size_t)__builtin_ctzll(v)];
-        }
-    }
-    p->intact = 0;
-    p->all = (uint32_t)((1U << a->n) - 1);
-    p->leftover_bytes = (a->group_count + 7) / 8;
-    for (size_t byte = 0; byte < p->leftover_bytes; byte++) {
-        p->leftover[byte][0] = 0;
-        for (size_t v = 1; v < 256; v++) {
-            const size_t g = byte * 8 + (size_t)__builtin_ctzll(v);
-            const uint16_t available = g < a->group_count ? p->e->group_available[g] : 0;
-            p->leftover[byte][v] = (uint16_t)(p->leftover[byte][v & (v - 1)] + available);
-        }
-    }
-    for (size_t g = 0; g < a->group_count; g++) {
-        p->intact |= (uint64_t)p->e->group_intact[g] << g;
-    }
-}
-
-/* Entry 5a. */
-static uint64_t broken_groups(const struct pick *p, uint32_t set, uint64_t touched)
-{
-    const struct weft_tables *t = p->e->a->tables;
-    const uint32_t others = p->all & ~set;
-    /* broken: touched by the set, and by the machine's other devices */
-    const uint64_t elsewhere = t->touched[0][others & 255] | t->touched[1][others >> 8];
-    return (uint64_t)__builtin_popcountll(touched & elsewhere & p->intact);
-}
-
-/* Entry 5b. */
-static uint64_t leftover(const struct pick *p, uint32_t set, uint64_t touched)
-{
-    const struct weft_tables *t = p->e->a->tables;
-    uint64_t sum = 0;
-    for (size_t byte = 0; byte < p->leftover_bytes; byte++) {
-        sum += p->leftover[byte][touched >> (8 * byte) & 255];
-    }
-    return sum - t->memberships[0][set & 255] - t->memberships[1][set >> 8];
-}
-
-/* The whole key as one number, the smallest the best; UINT64_MAX as soon as it is surely greater
- * than the best so far. Bits: performance 16 first, 8 broken, 16 leftover, 16 last; packed 8
- * broken, 16 leftover, 16 first, 16 last. */
-static uint64_t key_of(const struct pick *p, uint32_t set, uint64_t best)
-{
-    const struct weft_tables *t = p->e->a->tables;
-    const uint64_t first = t->first[set];
-    const bool packed = p->e->policy == WEFT_POLICY_PACKED;
-    if (!packed && first > best >> 40) {
-        return UINT64_MAX;
-    }
-    const uint64_t touched = t->touched[0][set & 255] | t->touched[1][set >> 8];
-    const uint64_t broken = broken_groups(p, set, touched);
-    if (packed ? broken > best >> 48 : (first << 8 | broken) > best >> 32) {
-        return UINT64_MAX;
-    }
-    const uint64_t left = leftover(p, set, touched);
-    return packed ? broken << 48 | left << 32 | first << 16 | t->last[set]
-                  : first << 40 | broken << 32 | left << 16 | t->last[set];
-}
-
-/* All combinations of free of the candidates, in Gosper's order of packed numbers. */
-static uint32_t pick_by_tables(const struct pick *p, uint32_t required, size_t candidates,
-                               size_t free)
-{
-    const uint32_t end = 1U << candidates;
-    uint64_t best_key = UINT64_MAX;
-    uint32_t best = 0;
-    for (uint32_t packed = (1U << free) - 1; packed < end;) {
-        const uint32_t set = required | join_bytes(p->candidates, packed);
-        const uint64_t key = key_of(p, set, best_key);
-        best = key < best_key ? set : best;
-        best_key = key < best_key ? key : best_key;
-        const uint32_t low = packed & -packed;
-        const uint32_t ripple = packed + low;
-        packed = ripple | (packed ^ ripple) >> (2 + __builtin_ctz(low));
-    }
-    return best;
-}
-
 bool weft_pick_best(struct weft_eval *e)
 {
     const struct weft_allocator *a = e->a;
     if (a->tables == NULL) {
         return weft_search(e);
     }
-    struct pick p;
-    const uint32_t candidates = (uint32_t)(e->candidates[0] & ~e->required[0]);
-    prepare(&p, e, candidates);
-    e->best_set[0] =
-        pick_by_tables(&p, (uint32_t)e->required[0], (size_t)__builtin_popcount(candidates),
-                       e->size - weft_bit_count(e->required, a->words));
+    weft_pick_by_tables(e);
     return true;
 }
 

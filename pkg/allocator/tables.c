@@ -272,6 +272,21 @@ static void rank_last(struct build *x)
     rank_keys(x, x->keys, x->tables->last);
 }
 
+/* The order in which a pick looks for the best set of its size. */
+static void order_subsets(struct build *x)
+{
+    struct weft_tables *t = x->tables;
+    for (uint32_t set = 0; set < x->subsets; set++) {
+        const uint32_t size = (uint32_t)__builtin_popcount(set);
+        x->keys[set] = (uint64_t)size << 32 | (uint32_t)t->first[set] << 16 | t->last[set];
+        t->start[size + 1]++;
+    }
+    for (size_t size = 1; size <= x->a->n + 1; size++) {
+        t->start[size] += t->start[size - 1];
+    }
+    memcpy(t->order, sort_keys(x->keys, x->subsets, x->order), x->subsets * sizeof(*t->order));
+}
+
 /* ---- all of it ---- */
 
 static int allocate(struct build *x)
@@ -289,11 +304,13 @@ static int allocate(struct build *x)
     if (x->tables != NULL) {
         x->tables->first = weft_calloc(n, sizeof(*x->tables->first));
         x->tables->last = weft_calloc(n, sizeof(*x->tables->last));
+        x->tables->order = weft_calloc(n, sizeof(*x->tables->order));
     }
     const bool complete = x->sums != NULL && x->bandwidth != NULL && x->cut != NULL &&
                           x->keys != NULL && x->tier_sum != NULL && x->components != NULL &&
                           x->worst != NULL && x->order != NULL && x->tables != NULL &&
-                          x->tables->first != NULL && x->tables->last != NULL;
+                          x->tables->first != NULL && x->tables->last != NULL &&
+                          x->tables->order != NULL;
     return complete ? 0 : -ENOMEM;
 }
 
@@ -336,6 +353,7 @@ int weft_tables_build(struct weft_allocator *a)
     }
     rank_first(x);
     rank_last(x);
+    order_subsets(x);
     a->tables = weft_steal(&x->tables);
     return 0;
 }
@@ -345,6 +363,7 @@ void weft_tables_free(struct weft_tables *tables)
     if (tables != NULL) {
         weft_free(tables->first);
         weft_free(tables->last);
+        weft_free(tables->order);
         weft_free(tables);
     }
 }

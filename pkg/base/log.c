@@ -104,9 +104,14 @@ static void put_kv(struct weft_buf *line, bool json, const struct weft_kv *kv)
     }
 }
 
+bool weft_log_enabled(enum weft_log_level level)
+{
+    return (int)level >= atomic_load(&log_level);
+}
+
 void weft_log_kv(enum weft_log_level level, const char *event, const struct weft_kv *kvs)
 {
-    if ((int)level < atomic_load(&log_level)) {
+    if (!weft_log_enabled(level)) {
         return;
     }
     const bool json = atomic_load(&log_format) == WEFT_LOG_JSON;

@@ -4,6 +4,7 @@
 #ifndef WEFT_BASE_LOG_H
 #define WEFT_BASE_LOG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum weft_log_level {
@@ -32,6 +33,9 @@ void weft_log_setup(enum weft_log_level level, enum weft_log_format format, int 
 /* Parses "logfmt" or "json": 0 or -EINVAL; "debug" … "error" likewise. */
 int weft_log_parse_format(const char *text, enum weft_log_format *ret_format);
 int weft_log_parse_level(const char *text, enum weft_log_level *ret_level);
+
+/* Is a line of this level written? For lines that are costly to make. */
+bool weft_log_enabled(enum weft_log_level level);
 
 void weft_log_kv(enum weft_log_level level, const char *event, const struct weft_kv *kvs);
 
