@@ -15,6 +15,7 @@
 #include "deviceplugin/respond.h"
 #include "pkg/base/buf.h"
 #include "pkg/base/file.h"
+#include "pkg/base/map.h"
 #include "pkg/json/json.h"
 #include "pkg/machine/machine.h"
 
@@ -113,24 +114,11 @@ static void close_device(struct weft_json_writer *w)
 
 /* A device without nodes of its own (WSL has one for all) is let in by the common ones: CDI wants
  * each device to do something. */
-static int put_device(struct weft_json_writer *w, const struct weft_cdi *cdi,
-                      const struct weft_device *d, size_t *count, struct weft_error *err)
+static void put_edits(struct weft_json_writer *w, const struct weft_cdi *cdi,
+                      const struct weft_device *d, const char *name)
 {
     const struct weft_machine *m = cdi->machine;
-    char name[WEFT_DEVICE_ID_MAX];
-    weft_offer_name(m, d, cdi->settings->id_strategy, name);
     const bool own = d->node_count > 0;
-    if (!own && m->common_node_count == 0) {
-        return !d->healthy
-                   ? 0 /* it is not handed out */
-                   : weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
-                                  "device %s has no device node that CDI could let in", d->id);
-    }
-    if (!weft_offer_cdi_name_valid(name)) {
-        return weft_err_set(
-            err, -EINVAL, WEFT_ERR_CONFIG,
-            "CDI cannot name the device %s: it allows letters, digits, - _ . :", name);
-    }
     open_device(w, name);
     put_nodes(w, weft_respond_dev_root(cdi->settings), own ? d->nodes : m->common_nodes,
               own ? d->node_count : m->common_node_count);
@@ -143,8 +131,79 @@ static int put_device(struct weft_json_writer *w, const struct weft_cdi *cdi,
         weft_json_close(w, ']');
     }
     close_device(w);
-    (*count)++;
+}
+
+/* Has it something to let in? One that is unhealthy is not handed out and may lack it. */
+static bool has_edits(const struct weft_machine *m, const struct weft_device *d)
+{
+    return d->node_count > 0 || m->common_node_count > 0;
+}
+
+/* The names that answers use, each of which must be there and be one device's. */
+static int take_names(const struct weft_cdi *cdi, struct weft_map *names, struct weft_error *err)
+{
+    const struct weft_machine *m = cdi->machine;
+    for (size_t i = 0; i < m->device_count; i++) {
+        const struct weft_device *d = &m->devices[i];
+        char name[WEFT_DEVICE_ID_MAX];
+        weft_offer_name(m, d, cdi->settings->id_strategy, name);
+        if (!has_edits(m, d) && d->healthy) {
+            return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
+                                "device %s has no device node that CDI could let in", d->id);
+        }
+        if (!weft_offer_cdi_name_valid(name)) {
+            return weft_err_set(
+                err, -EINVAL, WEFT_ERR_CONFIG,
+                "CDI cannot name the device %s: it allows letters, digits, - _ . :", name);
+        }
+        if (weft_map_put(names, name, i) < 0) {
+            return weft_err_nomem(err);
+        }
+    }
     return 0;
+}
+
+/* Under both of its names: containers that were given the other one, before the settings changed
+ * or by an instance that is being replaced, may be started again. A name that answers use is
+ * never another device's. */
+static int put_device(struct weft_json_writer *w, const struct weft_cdi *cdi,
+                      struct weft_map *names, size_t number)
+{
+    const struct weft_machine *m = cdi->machine;
+    const struct weft_device *d = &m->devices[number];
+    for (int i = 0; i < WEFT_RESPOND_ID_COUNT; i++) {
+        char name[WEFT_DEVICE_ID_MAX];
+        weft_offer_name(m, d, (enum weft_respond_id)i, name);
+        const bool taken = weft_map_get(names, name, NULL);
+        if (i == (int)cdi->settings->id_strategy) {
+            put_edits(w, cdi, d, name);
+        } else if (!taken && weft_offer_cdi_name_valid(name)) {
+            if (weft_map_put(names, name, number) < 0) {
+                return -ENOMEM;
+            }
+            put_edits(w, cdi, d, name);
+        }
+    }
+    return 0;
+}
+
+static int put_devices(struct weft_json_writer *w, const struct weft_cdi *cdi, size_t *ret_count,
+                       struct weft_error *err)
+{
+    const struct weft_machine *m = cdi->machine;
+    weft_auto(weft_map_free) struct weft_map *names =
+        weft_map_new((size_t)WEFT_RESPOND_ID_COUNT * WEFT_MACHINE_DEVICES_MAX);
+    if (names == NULL) {
+        return weft_err_nomem(err);
+    }
+    int rc = take_names(cdi, names, err);
+    for (size_t i = 0; rc == 0 && i < m->device_count; i++) {
+        if (has_edits(m, &m->devices[i])) {
+            (*ret_count)++;
+            rc = put_device(w, cdi, names, i) < 0 ? weft_err_nomem(err) : 0;
+        }
+    }
+    return rc;
 }
 
 /* The loader's cache of the container must know the libraries. nvidia-ctk has its hooks below a
@@ -208,11 +267,9 @@ int weft_cdi_write_devices(const struct weft_cdi *cdi, struct weft_buf *buf, str
     struct weft_json_writer w;
     size_t count = 0;
     open_file(&w, buf, weft_offer_cdi_vendor(m), "gpu");
-    for (size_t i = 0; i < m->device_count; i++) {
-        const int rc = put_device(&w, cdi, &m->devices[i], &count, err);
-        if (rc < 0) {
-            return rc;
-        }
+    int rc = put_devices(&w, cdi, &count, err);
+    if (rc < 0) {
+        return rc;
     }
     if (count == 0) { /* CDI refuses a file without devices */
         weft_buf_reset(buf);
@@ -220,7 +277,7 @@ int weft_cdi_write_devices(const struct weft_cdi *cdi, struct weft_buf *buf, str
     }
     weft_json_close(&w, ']');
     put_common(&w, cdi);
-    const int rc = close_file(&w);
+    rc = close_file(&w);
     return rc < 0 ? weft_err_errno(err, -rc, "CDI file") : 0;
 }
 

@@ -29,7 +29,7 @@ struct weft_cdi {
     const char *hook;                      /* NVIDIA's hook on the host; NULL: there is none */
 };
 
-/* The file of the kind "<vendor>/gpu" into an empty buffer: each device under its name. Pure. 0
+/* The file of the kind "<vendor>/gpu" into an empty buffer: each device by id and by index. Pure. 0
  * with nothing in it: no device has anything to let in. -EINVAL for a device that is healthy and
  * has nothing to let in, or that CDI cannot name; -ENOMEM, -EFBIG. */
 int weft_cdi_write_devices(const struct weft_cdi *cdi, struct weft_buf *buf, struct weft_error *err)

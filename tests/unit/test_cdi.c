@@ -56,36 +56,27 @@ static const char *devices_file(const struct weft_cdi *cdi)
     "{\"path\":\"" path "\",\"hostPath\":\"/run/nvidia/driver" path "\",\"permissions\":\"rw\"}"
 #define FILE_OPTIONS "\"options\":[\"ro\",\"nosuid\",\"nodev\",\"rbind\",\"rprivate\"]}"
 
+/* By what answers call it, and by its other name. */
 static void devices_are_let_in_by_name(void)
 {
     weft_auto(weft_machine_free) struct weft_machine *m = cdi_host_machine("nvidia");
     const struct weft_respond_settings uuid = {.strategies = WEFT_RESPOND_CDI_CRI};
     const struct weft_extras none = {0};
     const struct weft_cdi cdi = {.machine = m, .settings = &uuid, .extras = &none};
-    CHECK_STR(devices_file(&cdi),
-              "{\"cdiVersion\":\"0.5.0\",\"kind\":\"k8s.device-plugin.nvidia.com/"
-              "gpu\","
-              "\"devices\":[{\"name\":\"GPU-a\",\"containerEdits\":{\"deviceNodes\":"
-              "[" NODE("/dev/nvidia0") "]}},{\"name\":\"MIG-b\",\"containerEdits\":{"
-                                       "\"deviceNodes\":[" NODE("/dev/nvidia1") "," NODE(
-                                           "/dev/nvidia-caps/nvidia-cap12") "]}}],"
-                                                                            "\"contai"
-                                                                            "nerEdits"
-                                                                            "\":{"
-                                                                            "\"env\":"
-                                                                            "[\"NVIDI"
-                                                                            "A_"
-                                                                            "VISIBLE_"
-                                                                            "DEVICES="
-                                                                            "void\"],"
-                                                                            "\"device"
-                                                                            "Nodes\":"
-                                                                            "[" NODE("/dev"
-                                                                                     "/nvi"
-                                                                                     "diac"
-                                                                                     "tl") "]}}");
+#define GPU_EDITS "\"containerEdits\":{\"deviceNodes\":[" NODE("/dev/nvidia0") "]}"
+#define MIG_EDITS                                                                                  \
+    "\"containerEdits\":{\"deviceNodes\":[" NODE("/dev/nvidia1") "," NODE(                         \
+        "/dev/nvidia-caps/nvidia-cap12") "]}"
+    CHECK_STR(
+        devices_file(&cdi),
+        "{\"cdiVersion\":\"0.5.0\",\"kind\":\"k8s.device-plugin.nvidia.com/gpu\","
+        "\"devices\":[{\"name\":\"GPU-a\"," GPU_EDITS "},{\"name\":\"0\"," GPU_EDITS
+        "},{\"name\":\"MIG-b\"," MIG_EDITS "},{\"name\":\"1:1\"," MIG_EDITS "}],"
+        "\"containerEdits\":{\"env\":[\"NVIDIA_VISIBLE_DEVICES=void\"],\"deviceNodes\":[" NODE(
+            "/dev/nvidiactl") "]}}");
     weft_auto(weft_machine_free) struct weft_machine *amd = cdi_host_machine("amd");
     CHECK_INT(weft_machine_add_mount(&amd->devices[0], "/dev/dri/by-path/x"), 0);
+    (void)snprintf(amd->devices[0].id, sizeof(amd->devices[0].id), "a b"); /* no name for CDI */
     const struct weft_respond_settings index = {.id_strategy = WEFT_RESPOND_INDEX};
     const struct weft_cdi other = {.machine = amd, .settings = &index, .extras = &none};
     CHECK_STR(
@@ -94,18 +85,26 @@ static void devices_are_let_in_by_name(void)
         "{\"name\":\"0\",\"containerEdits\":{\"deviceNodes\":[" NODE(
             "/dev/nvidia0") "],"
                             "\"mounts\":[{\"hostPath\":\"/dev/dri/by-path/x\",\"containerPath\":"
-                            "\"/dev/dri/by-path/x\"," FILE_OPTIONS "]}},"
-                            "{\"name\":\"1:1\",\"containerEdits\":{\"deviceNodes\":[" NODE(
-                                "/dev/"
-                                "nvidia"
-                                "1") "," NODE("/dev/nvidia-caps/nvidia-cap12") "]}}],"
-                                                                               "\"containerEdits\":"
-                                                                               "{"
-                                                                               "\"deviceNodes\":"
-                                                                               "[" NODE("/dev/"
-                                                                                        "nvidiact"
-                                                                                        "l") "]}"
-                                                                                             "}");
+                            "\"/dev/dri/by-path/x\"," FILE_OPTIONS
+                            "]}},{\"name\":\"MIG-b\"," MIG_EDITS "},{\"name\":\"1:1\"," MIG_EDITS
+                            "}],\"containerEdits\":{\"deviceNodes\":[" NODE(
+                                "/dev/nvidiactl") "]}}");
+}
+
+/* Ids that look like indices of other devices: the names that answers use win. */
+static void no_name_is_two_devices(void)
+{
+    weft_auto(weft_machine_free) struct weft_machine *m = cdi_host_machine("nvidia");
+    (void)snprintf(m->devices[0].id, sizeof(m->devices[0].id), "1:1");
+    (void)snprintf(m->devices[1].id, sizeof(m->devices[1].id), "0");
+    const struct weft_respond_settings uuid = {0}, index = {.id_strategy = WEFT_RESPOND_INDEX};
+    const struct weft_extras none = {0};
+    struct weft_cdi cdi = {.machine = m, .settings = &uuid, .extras = &none};
+    CHECK_CONTAINS(devices_file(&cdi),
+                   "\"devices\":[{\"name\":\"1:1\"," GPU_EDITS "},{\"name\":\"0\"," MIG_EDITS "}]");
+    cdi.settings = &index;
+    CHECK_CONTAINS(devices_file(&cdi),
+                   "\"devices\":[{\"name\":\"0\"," GPU_EDITS "},{\"name\":\"1:1\"," MIG_EDITS "}]");
 }
 
 /* What the driver container has below its own root is at the usual place for a container.
@@ -362,6 +361,7 @@ static void no_allocation_is_missed(void)
 }
 
 WEFT_SUITE(cdi, {"devices are let in by name", devices_are_let_in_by_name},
+           {"no name is two devices", no_name_is_two_devices},
            {"the driver is mounted", the_driver_is_mounted},
            {"a device that cannot be let in is named", a_device_that_cannot_be_let_in_is_named},
            {"features are found and written", features_are_found_and_written},
