@@ -10,6 +10,7 @@
 
 struct weft_device;
 struct weft_json;
+struct weft_machine;
 struct weft_nic;
 
 /* A text of at most size - 1 bytes: 1, or 0 if it is absent and to is left as it is. */
