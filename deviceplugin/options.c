@@ -10,7 +10,7 @@
 #include "pkg/base/buf.h"
 #include "pkg/base/file.h"
 
-enum { OPTIONS_MAX = 64 /* rows of the table that one command line is matched with */ };
+enum { OPTIONS_MAX = 128 /* rows of the table that one command line is matched with */ };
 
 /* A value as it was given, and by which name. */
 struct given {
@@ -141,7 +141,10 @@ static int read_file(const char *path, struct weft_options *options, struct weft
 {
     weft_autofree char *text = NULL;
     size_t len = 0;
-    const int rc = weft_file_read_regular(path, WEFT_CONFIG_MAX, &text, &len, err);
+    /* it is read again when it changes, but for one look also a pipe will do */
+    const int rc = options->validate
+                       ? weft_file_read(path, WEFT_CONFIG_MAX, &text, &len, err)
+                       : weft_file_read_regular(path, WEFT_CONFIG_MAX, &text, &len, err);
     if (rc < 0) {
         return rc == -EINVAL ? -EBADMSG : rc;
     }

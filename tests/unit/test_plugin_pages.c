@@ -226,6 +226,11 @@ static void the_machine_can_be_read_back(void)
                       : -1,
                   0);
         CHECK(served != NULL && file != NULL && weft_machine_equal(served, file));
+        CHECK_CONTAINS(get(&p, "/debug/config"), "\npartitions: \"mixed\"\n");
+        CHECK(strstr(weft_buf_text(&p.page), "# not used") == NULL);
+        CHECK_CONTAINS(get(&p, "/metrics"),
+                       "\nweft_plugin_config_reloads_total{result=\"refused\"} 0\n");
+        CHECK_CONTAINS(weft_buf_text(&p.page), "\nweft_plugin_config_refused 0\n");
         CHECK_CONTAINS(get(&p, "/"), "HTTP/1.1 404 ");
     }
     down(&p);
