@@ -226,6 +226,7 @@ int weft_volcano_judge_objects(const struct weft_hypernode_set *set, const char 
                 count++;
             }
         }
+        const bool adoptable = strcmp(discoverers[k], "label") == 0;
         const int rc =
             count == 0
                 ? 0
@@ -233,9 +234,9 @@ int weft_volcano_judge_objects(const struct weft_hypernode_set *set, const char 
                       findings, "volcano-source", discoverers[k],
                       "%zu HyperNode%s (such as %s) come%s from Volcano's own source \"%s\"; "
                       "switch "
-                      "it off in Volcano's controller, then let weft take them over (weftctl "
-                      "adopt) or delete them, parents first",
-                      count, count == 1 ? "" : "s", first, count == 1 ? "s" : "", discoverers[k]);
+                      "it off in Volcano's controller, then %sdelete them, parents first",
+                      count, count == 1 ? "" : "s", first, count == 1 ? "s" : "", discoverers[k],
+                      adoptable ? "let weft take them over (weftctl adopt) or " : "");
         if (rc < 0) {
             return rc;
         }
