@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pkg/base/map.h"
 #include "pkg/machine/host-internal.h"
 #include "pkg/machine/machine-internal.h"
 
@@ -33,6 +34,7 @@ void weft_sysfs_close(void *state)
     if (s != NULL) {
         weft_host_free(s->host);
         weft_machine_free(s->last);
+        weft_map_free(s->errors);
         weft_free(s);
     }
 }

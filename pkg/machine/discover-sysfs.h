@@ -8,6 +8,7 @@
 #include "pkg/machine/backend.h"
 
 struct weft_host;
+struct weft_map;
 
 extern const struct weft_backend weft_backend_amd;
 extern const struct weft_backend weft_backend_intel;
@@ -17,6 +18,7 @@ struct weft_sysfs {
     const struct weft_backend_options *options;
     struct weft_host *host;
     struct weft_machine *last; /* what was told last, NULL at first */
+    struct weft_map *errors;   /* by PCI address: how many each had; NULL at first */
 };
 
 /* For weft_backend.open and .close. */

@@ -122,22 +122,28 @@ static int add_dri_node(const struct weft_host *host, struct weft_device *d, con
     return weft_machine_add_node(d, path);
 }
 
-/* "ue: 2\nce: 10" of the memory controllers: uncorrectable errors since the driver was loaded. The
- * driver retires the pages, so the GPU stays healthy; a person should know. */
-static int warn_of_errors(const struct weft_host *host, const struct weft_kfd_gpu *gpu,
-                          struct weft_machine *m, const char *id)
+/* "ue: 2\nce: 10" of the memory controllers (Linux: Documentation/gpu/amdgpu/ras.rst). */
+uint64_t weft_kfd_uncorrectable(const struct weft_host *host, const struct weft_bdf *bdf)
 {
     char text[128];
     uint64_t count = 0;
-    const int len = read_attribute(host, &gpu->bdf, "ras/umc_err_count", text, sizeof(text));
+    const int len = read_attribute(host, bdf, "ras/umc_err_count", text, sizeof(text));
     struct weft_str rest = {text, len > 0 ? (size_t)len : 0};
     struct weft_str line;
     struct weft_str key;
     while (weft_str_line(&rest, &line)) {
         if (weft_str_word(&line, &key) && weft_str_eq(key, "ue:")) {
-            (void)!weft_parse_u64(weft_str_trim(line), UINT64_MAX, &count);
+            (void)!weft_parse_u64(weft_str_trim(line), UINT32_MAX, &count);
         }
     }
+    return count;
+}
+
+/* The driver retires the pages, so that old errors leave the GPU healthy; a person should know. */
+static int warn_of_errors(const struct weft_host *host, const struct weft_kfd_gpu *gpu,
+                          struct weft_machine *m, const char *id)
+{
+    const uint64_t count = weft_kfd_uncorrectable(host, &gpu->bdf);
     if (count == 0 || gpu->partition > 0) {
         return 0;
     }

@@ -13,6 +13,7 @@
 #include "pkg/base/error.h"
 #include "pkg/base/mem.h"
 
+struct weft_bdf;
 struct weft_host;
 struct weft_machine;
 
@@ -84,5 +85,8 @@ int weft_kfd_parse_properties(const char *text, size_t len, const char *name,
 int weft_kfd_machine(const struct weft_host *host, const struct weft_kfd *kfd, const char *name,
                      struct weft_machine **ret_machine, struct weft_error *err)
     __attribute__((warn_unused_result));
+
+/* Uncorrectable memory errors of a GPU since its driver was loaded; 0 also if that is not told. */
+uint64_t weft_kfd_uncorrectable(const struct weft_host *host, const struct weft_bdf *bdf);
 
 #endif

@@ -489,6 +489,40 @@ static void a_gpu_that_fell_off_the_bus_is_unhealthy(void)
     weft_backend_amd.close(state);
 }
 
+/* 0000:15:00.0 had three uncorrectable errors before anybody looked. */
+static void new_memory_errors_are_a_fault_for_a_look(void)
+{
+    weft_auto(weft_host_free) struct weft_host *host = fake_host("kfd/mi300x-8.txt");
+    const struct weft_backend_options options = {.host_root = folder_of(host, "errors")};
+    static const struct {
+        const char *errors, *reason;
+    } looks[] = {
+        {"ue: 3\nce: 0\n", ""},
+        {"ue: 5\nce: 90\n", "2 new uncorrectable memory errors"},
+        {"ue: 5\nce: 99\n", ""},
+        {"ue: 0\nce: 0\n", ""}, /* the driver was loaded anew */
+        {"ue: 1\nce: 0\n", "1 new uncorrectable memory errors"},
+    };
+    void *state = NULL;
+    char path[1024];
+    (void)snprintf(path, sizeof(path), "%s/sys/bus/pci/devices/0000:15:00.0/ras/umc_err_count",
+                   options.host_root);
+    if (!CHECK_INT(weft_backend_amd.open(&options, &state, NULL), 0)) {
+        return;
+    }
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(looks); i++) {
+        const char *errors = looks[i].errors;
+        CHECK_INT(weft_file_replace(path, errors, strlen(errors), 0600, NULL), 0);
+        weft_auto(weft_machine_free) struct weft_machine *m = look_again(state, 8);
+        const size_t at = m != NULL ? weft_machine_find(m, "0000:15:00.0") : SIZE_MAX;
+        for (size_t k = 0; at != SIZE_MAX && k < m->device_count; k++) {
+            CHECK_STR(m->devices[k].health_reason, k == at ? looks[i].reason : "");
+            CHECK_INT(m->devices[k].healthy, k != at || looks[i].reason[0] == '\0');
+        }
+    }
+    weft_backend_amd.close(state);
+}
+
 static void a_lost_gpu_stays(void)
 {
     weft_auto(weft_host_free) struct weft_host *host = fake_host("kfd/mi300x-8.txt");
@@ -573,5 +607,6 @@ WEFT_SUITE(amd, {"MI300X, a full mesh", reads_mi300x}, {"conforms", conforms},
            {"hidden by the cgroup", hidden_by_the_cgroup},
            {"amdgpu without KFD", amdgpu_without_kfd},
            {"a GPU that fell off the bus is unhealthy", a_gpu_that_fell_off_the_bus_is_unhealthy},
+           {"new memory errors are a fault for a look", new_memory_errors_are_a_fault_for_a_look},
            {"a lost GPU stays", a_lost_gpu_stays}, {"a new partition mode", a_new_partition_mode},
            {"out of memory", out_of_memory})
