@@ -386,13 +386,28 @@ static void failed(struct flight *flight, const struct weft_kube_result *result)
     }
 }
 
+/* Is the Node of that name another one by now? An apply with the uid of one that was deleted is a
+ * 409 while there is none, and a 422 about metadata.uid once another has come. */
+static bool is_another(const struct weft_kube_result *result)
+{
+    const struct weft_json *causes =
+        weft_json_get(weft_json_get(result->body, "details"), "causes");
+    for (size_t i = 0; result->status == 422 && i < weft_json_count(causes); i++) {
+        const char *field = weft_json_string(weft_json_get(weft_json_at(causes, i), "field"));
+        if (field != NULL && strcmp(field, "metadata.uid") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void on_written(void *data, const struct weft_kube_result *result)
 {
     struct flight *flight = data;
     struct weft_labels *labels = flight->labels;
     WEFT_CHECK(labels, MAGIC);
     flight->call = NULL;
-    const bool gone = result->status == 404 || result->status == 409;
+    const bool gone = result->status == 404 || result->status == 409 || is_another(result);
     if (result->error.code != 0 && !gone) {
         failed(flight, result);
     } else if (!gone) {

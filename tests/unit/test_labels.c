@@ -31,6 +31,7 @@ struct server {
     size_t count;
     int statuses[CALLS_MAX]; /* by call; 0 = 200 */
     const char *answer;      /* labels of the Node in the answer, as JSON */
+    const char *refusal;     /* the body of what is no 200; NULL = none */
     bool allowed;
     size_t nodes_seen;
     size_t errors;
@@ -81,6 +82,10 @@ static void answer_one(struct server *s, size_t i)
     } else {
         (void)weft_err_set(&result.error, -EIO, WEFT_ERR_HTTP, "HTTP %d", result.status);
         result.error.retryable = result.status >= 500;
+        if (s->refusal != NULL) {
+            CHECK_INT(weft_json_parse(s->refusal, strlen(s->refusal), "status", &doc, NULL), 0);
+            result.body = doc;
+        }
     }
     s->calls[i].on_done(s->calls[i].data, &result);
 }
@@ -236,6 +241,31 @@ static void test_retry_and_give_up(void)
     teardown(&s);
 }
 
+/* A Node that was deleted and made again: the watch brings the new one, nothing has failed. Another
+ * reason for a 422 is a failure. */
+static void test_another_node(void)
+{
+    struct server s;
+    setup(&s, 1000);
+    s.statuses[0] = s.statuses[1] = 422;
+    s.refusal = "{\"kind\":\"Status\",\"reason\":\"Invalid\",\"details\":{\"causes\":["
+                "{\"reason\":\"FieldValueInvalid\",\"field\":\"metadata.uid\"}]}}";
+    add(&s, "n0", 1);
+    run(&s);
+    CHECK_INT(s.count, 1);
+    CHECK_INT(s.failed, 0);
+    CHECK_INT(s.written, 0);
+    CHECK_INT(s.errors, 0);
+    s.done = false;
+    s.refusal = "{\"kind\":\"Status\",\"reason\":\"Invalid\",\"details\":{\"causes\":["
+                "{\"reason\":\"FieldValueInvalid\",\"field\":\"metadata.labels\"}]}}";
+    add(&s, "n1", 1);
+    run(&s);
+    CHECK_INT(s.failed, 1);
+    CHECK_INT(s.errors, 1);
+    teardown(&s);
+}
+
 static void test_forbidden_stops(void)
 {
     struct server s;
@@ -313,5 +343,6 @@ static void test_under_way(void)
 }
 
 WEFT_SUITE(labels, {"apply body", test_apply_body}, {"strip", test_strip}, {"rate", test_rate},
-           {"retry and give up", test_retry_and_give_up}, {"forbidden stops", test_forbidden_stops},
-           {"gate", test_gate}, {"current", test_current}, {"under way", test_under_way})
+           {"retry and give up", test_retry_and_give_up}, {"another node", test_another_node},
+           {"forbidden stops", test_forbidden_stops}, {"gate", test_gate},
+           {"current", test_current}, {"under way", test_under_way})
