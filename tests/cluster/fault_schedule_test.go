@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -140,6 +141,9 @@ func (c *tally) check(t *testing.T, least int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, kind := range faultKinds {
+		if only := os.Getenv("WEFT_FAULT"); only != "" && only != kind.name {
+			continue
+		}
 		if c.hits[kind.name] < least {
 			t.Errorf("fault %q happened %d times, want %d: the test proves too little", kind.name, c.hits[kind.name], least)
 		}
@@ -304,7 +308,8 @@ func (s *schedule) round(t *testing.T, kind int) {
 		gone: map[string]bool{}, waits: map[string]time.Time{}}
 	m.active = append(m.active, newActive(s.random, kind, 1))
 	for range s.random.IntN(1 + long(2)) {
-		if k := newActive(s.random, s.random.IntN(len(faultKinds)), 0.3+0.7*s.random.Float64()); isLong || !k.once {
+		k := newActive(s.random, s.random.IntN(len(faultKinds)), 0.3+0.7*s.random.Float64())
+		if os.Getenv("WEFT_FAULT") == "" && (isLong || !k.once) {
 			m.active = append(m.active, k)
 		}
 	}
@@ -432,8 +437,13 @@ func (s *schedule) run(t *testing.T, first, rounds int) {
 	}
 	bed.Poll(t, 20*time.Second, "the first tree", func() error { return s.right(t) })
 	s.settled(t, nil)
+	only := slices.IndexFunc(faultKinds, func(k faultKind) bool { return k.name == os.Getenv("WEFT_FAULT") })
 	for i := range rounds {
-		s.round(t, (first+i)%len(faultKinds))
+		kind := (first + i) % len(faultKinds)
+		if only >= 0 {
+			kind = only
+		}
+		s.round(t, kind)
 		if t.Failed() {
 			return
 		}
