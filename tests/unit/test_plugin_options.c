@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "deviceplugin/options.h"
+#include "pkg/base/buf.h"
 #include "pkg/base/clock.h"
 #include "pkg/base/file.h"
 #include "tests/unit/unit.h"
@@ -225,6 +226,110 @@ static void our_own_file_says_the_same(void)
     CHECK_CONTAINS(err.message, "f.yaml:4: sharing.policy: \"fair\" is not distributed or packed");
 }
 
+static bool noted(const struct weft_options *o, const char *part)
+{
+    for (size_t i = 0; i < o->note_count; i++) {
+        if (strstr(o->notes[i], part) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* NVIDIA's reader passes over what it does not know and takes keys in any letters. */
+static void what_nvidias_file_says_and_weft_does_not_do_is_named(void)
+{
+    struct weft_error err = {0};
+    weft_auto(weft_options_done) struct weft_options o = {0};
+    CHECK_INT(apply("version: v1\nflags:\n  colour: {red: 1}\n  plugin:\n    speed: 3\n"
+                    "resources:\n  gpus:\n  - {pattern: \"a[1]?*\", name: b}\n",
+                    &o, &err),
+              0);
+    CHECK(noted(&o, "f.yaml:3: flags.colour: has no effect"));
+    CHECK(noted(&o, "f.yaml:5: flags.plugin.speed: has no effect"));
+    CHECK(noted(&o, "f.yaml:7: resources: has an effect here, other than in NVIDIA's plugin"));
+    CHECK_INT(o.note_count, 3);
+    CHECK_STR(o.pools.renames[0].pattern, "a\\[1]\\?*"); /* of its patterns only * is one */
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        {"version: v1\nflags: {migstrategy: mixed}\n",
+         "flags.migstrategy: is written flags.migStr"},
+        {"version: v1\nFlags: {}\n", "f.yaml:2: Flags: is written flags"},
+        {"version: v1\nflags: 3\n", "f.yaml:2: flags: is no object"},
+        {"version: v1\nflags: {gdsEnabled: \"true\"}\n", "is not true or false (without quotes)"},
+        {"version: v1\nflags: {plugin: {deviceListStrategy: []}}\n", "is not a list of envvar"},
+        {"version: v1\nflags: {plugin: {deviceListStrategy: [cdi-cri, 3]}}\n", "\"cdi-cri,3\""},
+        {"version: v1\nimex: {channelIDs: [0, -1]}\n", "imex.channelIDs: \"0,-1\" is not a list"},
+        {"version: v1\nsharing: {timeSlicing: {renameByDefalt: true}}\n", "unknown field"},
+        {"version: v1\nflags: {failOnInitError: maybe}\n", "is not true or false"},
+    };
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(rows); i++) {
+        weft_auto(weft_options_done) struct weft_options other = {0};
+        CHECK_INT(apply(rows[i].text, &other, &err), -EINVAL);
+        CHECK_CONTAINS(err.message, rows[i].message);
+    }
+}
+
+static const char whole_nvidia_file[] =
+    "version: v1\nflags:\n  migStrategy: mixed\n  failOnInitError: true\n"
+    "  nvidiaDriverRoot: /run/nvidia/driver\n  gdsEnabled: true\n  colour: red\n"
+    "  plugin: {deviceListStrategy: [envvar, cdi-cri], deviceIDStrategy: index}\n"
+    "  gfd: {outputFile: /f, noTimestamp: true}\n"
+    "resources: {gpus: [{pattern: \"*\", name: x}], mig: [{pattern: 1g.*, name: y}]}\n"
+    "sharing: {timeSlicing: {resources: [{name: x, replicas: 3, rename: z, devices: all}]}}\n"
+    "imex: {channelIDs: [0], required: true}\n";
+
+static char *written(const struct weft_options *o)
+{
+    weft_auto(weft_buf_done) struct weft_buf buf;
+    weft_buf_init(&buf, 1 << 20);
+    CHECK_INT(weft_options_write(o, &buf), 0);
+    return weft_buf_steal(&buf);
+}
+
+static void what_is_printed_reads_back_the_same(void)
+{
+    struct weft_error err = {0};
+    weft_auto(weft_options_done) struct weft_options o = {0};
+    weft_auto(weft_options_done) struct weft_options again = {0};
+    CHECK_INT(READ(no_env, &o, &err, "--listen", ":9420", "--ignored-errors="), 0);
+    CHECK_INT(apply(whole_nvidia_file, &o, &err), 0);
+    CHECK_INT(READ(no_env, &again, &err, "--log-level=info"), 0);
+    weft_autofree char *text = written(&o);
+    CHECK_CONTAINS(text, "ignoredErrors: \"\"\n");
+    CHECK_INT(apply(text, &again, &err), 0);
+    CHECK_STR(err.message, "");
+    weft_autofree char *second = written(&again);
+    CHECK_STR(second, text);
+    CHECK_INT(again.pools.share_count, 1);
+    CHECK_STR(again.pools.shares[0].rename, "nvidia.com/z");
+    CHECK_INT(again.respond.imex_channel_count, 1);
+    CHECK(weft_options_fixed_difference(&o, &again) == NULL);
+    CHECK_INT(apply("apiVersion: weft.dev/v1alpha1\nkind: DevicePluginConfig\nlisten: :1\n", &again,
+                    &err),
+              0);
+    CHECK_STR(weft_options_fixed_difference(&o, &again), "listen");
+}
+
+static void without_memory_a_file_is_an_error_and_nothing_leaks(void)
+{
+    int rc = -ENOMEM;
+    uint64_t nth = 1;
+    for (; nth < 3000 && rc < 0; nth++) {
+        weft_auto(weft_options_done) struct weft_options o = {0};
+        weft_auto(weft_buf_done) struct weft_buf buf;
+        weft_buf_init(&buf, 1 << 20);
+        struct weft_error err = {0};
+        (void)weft_mem_fail_after(nth);
+        rc = apply(whole_nvidia_file, &o, &err);
+        rc = rc == 0 ? weft_options_write(&o, &buf) : rc;
+        (void)weft_mem_fail_after(0);
+        CHECK(rc == 0 || rc == -ENOMEM);
+    }
+    CHECK(rc == 0 && nth > 50);
+}
+
 static char *mig_env(const char *name)
 {
     static char mixed[] = "mixed";
@@ -297,6 +402,11 @@ WEFT_SUITE(plugin_options,
            {"NVIDIA's sharing and names are read", nvidias_sharing_and_names_are_read},
            {"wrong sharing is named with its line", wrong_sharing_is_named_with_its_line},
            {"our own file says the same", our_own_file_says_the_same},
+           {"what NVIDIA's file says and weft does not do is named",
+            what_nvidias_file_says_and_weft_does_not_do_is_named},
+           {"what is printed reads back the same", what_is_printed_reads_back_the_same},
+           {"without memory a file is an error, and nothing leaks",
+            without_memory_a_file_is_an_error_and_nothing_leaks},
            {"two names of one thing", two_names_of_one_thing},
            {"resource names are the kubelet's", resource_names_are_the_kubelets},
            {"a folder too long for a socket is refused", a_folder_too_long_for_a_socket_is_refused})

@@ -243,6 +243,29 @@ static void replicas_change_on_the_stream_that_is_open(void)
     end_world(&w);
 }
 
+#define GPU0 "GPU-b9f245aa-bf72-44af-a9e6-8a70a1ed4ddb"
+
+/* The next answer is by the new strategies. */
+static void strategies_and_the_log_change(void)
+{
+    struct world w;
+    if (start_world(&w, HEAD)) {
+        proc_expect(&w.kubelet, "list devices=8 healthy=8");
+        proc_send(&w.kubelet, "allocate " GPU0);
+        proc_expect(&w.kubelet, "env NVIDIA_VISIBLE_DEVICES=" GPU0);
+        proc_expect(&w.kubelet, "device /dev/nvidia0");
+        put(w.config, HEAD "deviceIDStrategy: index\npassDeviceSpecs: false\n"
+                           "log: {format: json, level: debug}\n");
+        proc_expect(&w.plugin, "\"event\":\"config-used\"");
+        proc_send(&w.kubelet, "allocate " GPU0);
+        proc_expect(&w.kubelet, "env NVIDIA_VISIBLE_DEVICES=0");
+        proc_expect(&w.kubelet, "allocated containers=1");
+        const char *last = w.kubelet.text != NULL ? strstr(w.kubelet.text, "DEVICES=0") : NULL;
+        CHECK(last != NULL && strstr(last, "device /") == NULL);
+    }
+    end_world(&w);
+}
+
 static void a_changed_machine_needs_no_signal(void)
 {
     struct world w;
@@ -330,5 +353,6 @@ WEFT_SUITE(plugin_reload,
            {"without memory nothing changes", without_memory_nothing_changes},
            {"replicas change on the stream that is open",
             replicas_change_on_the_stream_that_is_open},
+           {"strategies and the log change", strategies_and_the_log_change},
            {"a changed machine needs no signal", a_changed_machine_needs_no_signal},
            {"labels and validation of the program", labels_and_validation_of_the_program})
