@@ -13,52 +13,26 @@
 #define Q "\\\""
 #define S(key, value) Q key Q ":" Q value Q
 #define N(key, value) Q key Q ":" #value
-#define NODES                                                                                      \
-    Q "nodes" Q ":{" N("selected", 70) "," N("placed", 64) "," N("unplaced", 5) "," N(             \
-        "excluded", 0) "," N("kept", 1) "}"
-#define TIERS                                                                                      \
-    Q "tiers" Q ":[{" N("tier", 1) "," S("name", "leaf") "," N("hyperNodes",                       \
-                                                               8) "}]," N("foreignHyperNodes", 2)
-#define GOOD_SOURCES                                                                               \
-    Q "sources" Q ":[{" S("name", "labels") "," S("state", "ok") "," N("placedNodes", 64) "}]"
-#define GOOD                                                                                       \
-    S("instance", "weft")                                                                          \
-    "," N("paused", false) "," N(                                                                  \
-        "hyperNodesServed", true) "," NODES "," TIERS "," GOOD_SOURCES "," Q "refusedChanges" Q    \
-                                  ":[]," N("findingCount", 0) "," Q "findings" Q ":[]"
-#define BAD                                                                                                                   \
-    S("instance", "weft")                                                                                                     \
-    "," N("paused", true) "," N("hyperNodesServed", false) "," S("configError", "c.yaml:3: x") "," S(                         \
-        "passError",                                                                                                          \
-        "no source has a result") "," Q "sources" Q                                                                           \
-                                  ":[{" S("name", "ufm") "," S("state", "failed") "," S(                                      \
-                                      "error",                                                                                \
-                                      "ufm: 401") "}]," Q                                                                     \
-                                                  "refusedChanges" Q ":[{" S("hash", "0123456789a"                            \
-                                                                                     "bcdef") "," S("kind", "brake") "," S(   \
-                                                      "text",                                                                 \
-                                                      "Of 10, 3.") "}]," N("findingCount",                                    \
-                                                                           7) "," Q "findings" Q                              \
-                                                                              ":[{" S("kind", "un"                            \
-                                                                                              "pl"                            \
-                                                                                              "ac"                            \
-                                                                                              "e"                             \
-                                                                                              "d") "," S(                     \
-                                                                                  "subject",                                  \
-                                                                                  "n1\\\\u001b["                              \
-                                                                                  "2J") "," S("de"                            \
-                                                                                              "ta"                            \
-                                                                                              "i"                             \
-                                                                                              "l",                            \
-                                                                                              "no"                            \
-                                                                                              "bo"                            \
-                                                                                              "dy"                            \
-                                                                                              " k"                            \
-                                                                                              "no"                            \
-                                                                                              "ws"                            \
-                                                                                              " i"                            \
-                                                                                              "t") "}]," N("findingsLeftOut", \
-                                                                                                           6)
+#define SELECTED N("selected", 70) "," N("placed", 64) "," N("unplaced", 5)
+#define NODES Q "nodes" Q ":{" SELECTED "," N("excluded", 0) "," N("kept", 1) "}"
+#define LEAF N("tier", 1) "," S("name", "leaf") "," N("hyperNodes", 8)
+#define TIERS Q "tiers" Q ":[{" LEAF "}]," N("foreignHyperNodes", 2)
+#define LABELS S("name", "labels") "," S("state", "ok") "," N("placedNodes", 64)
+#define NOTHING Q "refusedChanges" Q ":[]," N("findingCount", 0) "," Q "findings" Q ":[]"
+#define GOOD_STATE S("instance", "weft") "," N("paused", false) "," N("hyperNodesServed", true)
+#define GOOD GOOD_STATE "," NODES "," TIERS "," Q "sources" Q ":[{" LABELS "}]," NOTHING
+
+#define BAD_STATE S("instance", "weft") "," N("paused", true) "," N("hyperNodesServed", false)
+#define ERRORS S("configError", "c.yaml:3: x") "," S("passError", "no source has a result")
+#define UFM S("name", "ufm") "," S("state", "failed") "," S("error", "ufm: 401")
+#define HELD S("hash", "0123456789abcdef") "," S("kind", "brake") "," S("text", "Of 10, 3.")
+#define CHANGES Q "refusedChanges" Q ":[{" HELD "}]"
+#define FINDING_1 S("kind", "unplaced") "," S("subject", "n1\\\\u001b[2J")
+#define FINDING FINDING_1 "," S("detail", "nobody knows it")
+#define FINDINGS N("findingCount", 7) "," Q "findings" Q ":[{" FINDING "}]"
+#define LEFT_OUT N("findingsLeftOut", 6)
+#define SOURCES Q "sources" Q ":[{" UFM "}]"
+#define BAD BAD_STATE "," ERRORS "," SOURCES "," CHANGES "," FINDINGS "," LEFT_OUT
 #define MAP(text) "{\"data\":{\"status.json\":\"{" text "}\"}}"
 #define GET "GET /api/v1/namespaces/weft-system/configmaps/weft-status"
 
