@@ -314,6 +314,12 @@ static bool state_equal(const struct weft_device *a, const struct weft_device *b
            a->links_total == b->links_total && pcie_equal(&a->pcie, &b->pcie);
 }
 
+static bool paths_equal(const struct weft_device *a, const struct weft_device *b)
+{
+    return texts_equal(a->nodes, a->node_count, b->nodes, b->node_count) &&
+           texts_equal(a->mounts, a->mount_count, b->mounts, b->mount_count);
+}
+
 static bool device_equal(const struct weft_device *a, const struct weft_device *b)
 {
     return strcmp(a->id, b->id) == 0 && strcmp(a->model, b->model) == 0 &&
@@ -322,9 +328,7 @@ static bool device_equal(const struct weft_device *a, const struct weft_device *
            a->numa_group == b->numa_group && a->socket == b->socket && a->parent == b->parent &&
            a->partition == b->partition && state_equal(a, b) && a->pci_class == b->pci_class &&
            a->partitionable == b->partitionable &&
-           memcmp(&a->slices, &b->slices, sizeof(a->slices)) == 0 &&
-           texts_equal(a->nodes, a->node_count, b->nodes, b->node_count) &&
-           texts_equal(a->mounts, a->mount_count, b->mounts, b->mount_count);
+           memcmp(&a->slices, &b->slices, sizeof(a->slices)) == 0 && paths_equal(a, b);
 }
 
 static bool nic_equal(const struct weft_nic *a, const struct weft_nic *b)

@@ -109,6 +109,20 @@ static void round_trip(const char *fixture)
     }
 }
 
+static void check_nics(const struct weft_machine *m)
+{
+    CHECK_STR(m->nics[0].netdev, "ibp3s0");
+    CHECK_INT(m->nics[0].layer, WEFT_NIC_LAYER_INFINIBAND);
+    CHECK_INT(m->nics[0].rate_mbps, 400000);
+    CHECK_INT(m->nics[0].up, 1);
+    CHECK(m->nics[0].guid == UINT64_C(0x506b4b0300c3f0aa));
+    CHECK_INT(m->nics[1].layer, WEFT_NIC_LAYER_ETHERNET);
+    CHECK_INT(m->nics[1].up, 0);
+    CHECK_INT(m->nics[2].layer, WEFT_NIC_LAYER_UNKNOWN);
+    CHECK_INT(m->nics[2].up, -1);
+    CHECK_INT(m->nics[2].guid, 0);
+}
+
 static void reads_every_field(void)
 {
     weft_auto(weft_machine_free) struct weft_machine *m = load("machine/every-field.json");
@@ -135,6 +149,7 @@ static void reads_every_field(void)
     CHECK_INT(d->pci_class, 0x030200);
     CHECK(d->partitionable);
     CHECK_INT(d->slices.gpu, 0);
+    CHECK_INT(d->mount_count, 1);
     d = &m->devices[1];
     CHECK(d->healthy);
     CHECK_STR(d->health_reason, "");
@@ -159,16 +174,7 @@ static void reads_every_field(void)
     CHECK_INT(d->links_total, -1);
     CHECK_INT(d->memory_mib, 0);
     CHECK_INT(d->pcie.width, 0);
-    CHECK_STR(m->nics[0].netdev, "ibp3s0");
-    CHECK_INT(m->nics[0].layer, WEFT_NIC_LAYER_INFINIBAND);
-    CHECK_INT(m->nics[0].rate_mbps, 400000);
-    CHECK_INT(m->nics[0].up, 1);
-    CHECK(m->nics[0].guid == UINT64_C(0x506b4b0300c3f0aa));
-    CHECK_INT(m->nics[1].layer, WEFT_NIC_LAYER_ETHERNET);
-    CHECK_INT(m->nics[1].up, 0);
-    CHECK_INT(m->nics[2].layer, WEFT_NIC_LAYER_UNKNOWN);
-    CHECK_INT(m->nics[2].up, -1);
-    CHECK_INT(m->nics[2].guid, 0);
+    check_nics(m);
 }
 
 /* A word of the file and another for it: each makes another machine. */
