@@ -26,6 +26,7 @@ struct thread {
     bool gone;                 /* the driver of last */
     bool fresh;                /* something happened that the loop's side may not know yet */
     int waits;                 /* since the last look */
+    int64_t looked_ns;         /* when that was */
     int64_t burst_ns;          /* when the current burst of events began */
     int burst;
 };
@@ -203,6 +204,7 @@ static void connect(struct thread *t)
     struct weft_machine *machine = NULL;
     struct weft_error err = {0};
     t->waits = 0;
+    t->looked_ns = weft_clock_monotonic(weft_clock_system());
     if (t->last != NULL && !weft_backend_probe(s->backends, &s->options)) {
         pause_for(s, s->rescan_ns);
         return;
@@ -229,6 +231,7 @@ static void look(struct thread *t)
     struct weft_machine *machine = NULL;
     struct weft_error err = {0};
     t->waits = 0;
+    t->looked_ns = weft_clock_monotonic(weft_clock_system());
     const int rc = t->handle.backend->enumerate(t->handle.state, &machine, &err);
     if (rc == 0) {
         publish(t, machine);
@@ -295,6 +298,15 @@ static bool nics_changed(struct thread *t)
     return changed;
 }
 
+/* Events without end, of one GPU's programs perhaps, must not keep the others from being seen. */
+static void look_if_due(struct thread *t, int64_t apart_ns)
+{
+    const int64_t now = weft_clock_monotonic(weft_clock_system());
+    if (t->handle.backend != NULL && now - t->looked_ns >= apart_ns) {
+        look(t);
+    }
+}
+
 static void wait_and_see(struct thread *t)
 {
     struct weft_vendor_shared *s = t->shared;
@@ -307,6 +319,7 @@ static void wait_and_see(struct thread *t)
         backend->wait != NULL ? backend->wait(t->handle.state, ns, &event, &err) : -ENOTSUP;
     if (rc > 0) {
         handle_event(t, &event);
+        look_if_due(t, well ? LOOKS_APART * s->rescan_ns : ns);
     } else if (rc == -ENOTSUP) {
         pause_for(s, ns);
         look(t);

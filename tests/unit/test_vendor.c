@@ -23,12 +23,12 @@ enum { DEVICES = 3, LIMIT_MS = 50, RESCAN_MS = 100 };
 
 /* What the backend does next; told by the test, read by the vendor thread. */
 static struct {
-    _Atomic(bool) present, fails;
-    _Atomic(int) looks, waits, hang_ms; /* hang_ms: of the next look */
-    _Atomic(int) event;                 /* one more than its kind; 0: none */
-    _Atomic(int) open;                  /* by threads, also such as were left behind */
-    _Atomic(int) storm;                 /* so many faults, as fast as they are taken */
-    _Atomic(unsigned) generation;       /* of the PCIe link */
+    _Atomic(bool) present, fails, chatter; /* chatter: notices without end */
+    _Atomic(int) looks, waits, hang_ms;    /* hang_ms: of the next look */
+    _Atomic(int) event;                    /* one more than its kind; 0: none */
+    _Atomic(int) open;                     /* by threads, also such as were left behind */
+    _Atomic(int) storm;                    /* so many faults, as fast as they are taken */
+    _Atomic(unsigned) generation;          /* of the PCIe link */
 } driver;
 
 static void sleep_ms(int ms)
@@ -84,6 +84,10 @@ static int wait_event(void *state, int64_t timeout_ns, struct weft_backend_event
             driver.storm--;
             *ret_event = (struct weft_backend_event){
                 .kind = WEFT_EVENT_UNHEALTHY, .device = "dev-0", .reason = "it burns"};
+            return 1;
+        }
+        if (driver.chatter) {
+            *ret_event = (struct weft_backend_event){.kind = WEFT_EVENT_NOTICE, .device = "dev-0"};
             return 1;
         }
         const int event = atomic_exchange(&driver.event, 0);
@@ -339,6 +343,24 @@ static void more_faults_than_places_are_everybodys(void)
     down(&w);
 }
 
+/* Notices without end: nothing ever times out, and the machine is looked at all the same. */
+static void events_do_not_keep_looks_away(void)
+{
+    struct world w;
+    if (up(&w, true)) {
+        driver.chatter = true;
+        CHECK(!next(&w, RESCAN_MS)); /* a notice is no news */
+        const int looks = driver.looks;
+        for (int i = 0; i < 60 && driver.looks == looks; i++) {
+            (void)next(&w, RESCAN_MS);
+        }
+        CHECK(driver.looks > looks);
+        CHECK(w.told[WEFT_EVENT_NOTICE] >= 20);
+    }
+    driver.chatter = false;
+    down(&w);
+}
+
 static void settings_can_change(void)
 {
     struct world w;
@@ -450,6 +472,7 @@ WEFT_SUITE(vendor,
            {"a rescan is a look", a_rescan_is_a_look},
            {"a port that changes is a look", a_port_that_changes_is_a_look},
            {"more faults than places are everybody's", more_faults_than_places_are_everybodys},
+           {"events do not keep looks away", events_do_not_keep_looks_away},
            {"settings can change", settings_can_change},
            {"a call that hangs makes all unhealthy while it does",
             a_call_that_hangs_makes_all_unhealthy_while_it_does},
