@@ -317,9 +317,9 @@ static void put_row_findings(const struct weft_view *v, size_t row,
     char prefix[WEFT_VIEW_LABEL_MAX + 8];
     char text[160];
     (void)snprintf(prefix, sizeof(prefix), "GPU %s: ", r->label);
-    if (!d->healthy) {
-        (void)snprintf(text, sizeof(text), "unhealthy%s%s", d->health_reason[0] != '\0' ? ": " : "",
-                       d->health_reason);
+    if (!d->healthy || d->state != WEFT_DEVICE_PLAIN) {
+        (void)snprintf(text, sizeof(text), "%s%s%s", weft_device_state_name(d),
+                       d->health_reason[0] != '\0' ? ": " : "", d->health_reason);
         put_finding(style, buf, prefix, text);
     }
     if (d->links_up >= 0 && d->links_up < d->links_total) {

@@ -27,7 +27,7 @@ static bool same_text(const struct weft_device *x, const struct weft_device *y)
 {
     return strcmp(x->model, y->model) == 0 && strcmp(x->profile, y->profile) == 0 &&
            strcmp(x->numa_label, y->numa_label) == 0 &&
-           strcmp(x->health_reason, y->health_reason) == 0;
+           strcmp(x->health_reason, y->health_reason) == 0 && x->state == y->state;
 }
 
 static bool look_alike(const struct weft_view *v, size_t i, size_t j)

@@ -70,7 +70,7 @@ static void what_to_look_at(void)
                           "only a part: the source was cut short\n");
     CHECK_CONTAINS(r.out, "  gen1/5 x8/16  17/18 up  UNHEALTHY\n");
     CHECK_CONTAINS(r.out, "to look at:\n"
-                          "  GPU 0: unhealthy: XID 79: the GPU has fallen off the bus\n"
+                          "  GPU 0: recovering: XID 79: the GPU has fallen off the bus\n"
                           "  GPU 0: 1 of 18 direct links are down\n"
                           "  GPU 0: the PCIe link runs x8 of x16\n"
                           "  GPU 0: the PCIe link runs gen1 of gen5 (at rest that is usual)\n"
