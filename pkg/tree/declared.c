@@ -53,6 +53,19 @@ static int make_path(const struct weft_declared *declared, size_t node, size_t l
     return buf->status;
 }
 
+/* Do two nodes have the same path from that level up? */
+static bool same_path(const struct weft_declared *declared, size_t a, size_t b, size_t level)
+{
+    for (size_t l = level; l < declared->levels.count; l++) {
+        const char *x = value_of(declared, a, l);
+        const char *y = value_of(declared, b, l);
+        if (x != y && (x == NULL || y == NULL || strcmp(x, y) != 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool has_any(const struct weft_declared *declared, size_t node)
 {
     for (size_t l = 0; l < declared->levels.count; l++) {
@@ -101,6 +114,10 @@ static int fill_tier(const struct weft_declared *declared, const size_t *placed,
         size_t group = WEFT_TREE_NONE;
         tier->node_group[n] = WEFT_TREE_NONE;
         if (value == NULL) {
+            continue;
+        }
+        if (n > 0 && same_path(declared, placed[n - 1], placed[n], level)) {
+            tier->node_group[n] = tier->node_group[n - 1]; /* neighbours by name, most often */
             continue;
         }
         int rc = make_path(declared, placed[n], level, &path);
