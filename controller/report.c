@@ -116,7 +116,7 @@ static void say_kind(struct weft_controller *c, const struct weft_finding_lists 
         first = first == NULL && !over ? &items[i] : first;
         shown += !over;
     }
-    if (shown > EACH_MAX) {
+    if (first != NULL && shown > EACH_MAX) {
         say_many(c, first, shown);
         return;
     }
