@@ -380,19 +380,26 @@ static void test_conflicts(void)
     down(&s);
 }
 
-/* One that is not ours is left alone. */
+/* One that is not ours is left alone: both labels tell whose it is. */
 static void test_foreign(void)
 {
-    struct server s;
-    up(&s);
-    s.exists = true;
-    (void)snprintf(s.labels, sizeof(s.labels), "{}");
-    set(&s, "a");
-    CHECK(run(&s, 1, 1000));
-    set(&s, "b");
-    CHECK(!run(&s, 2, 500));
-    CHECK_STR(s.verbs, "G");
-    down(&s);
+    static const char *const labels[] = {"{}",
+                                         "{\"app.kubernetes.io/managed-by\":\"weft-controller\"}",
+                                         "{\"app.kubernetes.io/instance\":\"weft\"}",
+                                         "{\"app.kubernetes.io/managed-by\":\"weft-controller\","
+                                         "\"app.kubernetes.io/instance\":\"blue\"}"};
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(labels); i++) {
+        struct server s;
+        up(&s);
+        s.exists = true;
+        (void)snprintf(s.labels, sizeof(s.labels), "%s", labels[i]);
+        set(&s, "a");
+        CHECK(run(&s, 1, 1000));
+        set(&s, "b");
+        CHECK(!run(&s, 2, 250));
+        CHECK_STR(s.verbs, "G");
+        down(&s);
+    }
 }
 
 /* Denied, not to be sent, not allowed by the fence: it waits, and says so to who waits for it. */
