@@ -93,7 +93,7 @@ UNIT_LIBS := $(GRPC_LIBS) -lcurl $(BASE_LIBS) -lcunit -lssl -lcrypto -lhwloc
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)')
 
-.PHONY: all check check-run check-long unit cluster lint format format-check bench fuzz-smoke fuzz-replay \
+.PHONY: all check check-run check-long churn unit cluster lint format format-check bench fuzz-smoke fuzz-replay \
 	demo demo-run demo-smoke image install uninstall clean help coverage
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -191,7 +191,13 @@ check-long: ## check in release, ASan+UBSan and TSan builds, plus the fuzz smoke
 	WEFT_LONG=1 $(MAKE) check
 	$(MAKE) check SAN=asan
 	$(MAKE) unit SAN=tsan
+	$(MAKE) churn SAN=asan
+	$(MAKE) churn SAN=tsan
 	$(MAKE) fuzz-smoke
+
+CHURN_SECONDS ?= 600
+churn: $(BUILD)/unit $(FAKES) $(PROGRAMS) ## the plugin through pods, faults and changes for CHURN_SECONDS (600)
+	$(Q)WEFT_BUILD=$(BUILD) WEFT_CHURN=$(CHURN_SECONDS) $(BUILD)/unit plugin_churn
 
 # clang's libFuzzer; FUZZ_SECONDS each. The corpora are committed in tests/fuzz/corpus/<name>.
 FUZZ_SECONDS ?= 20

@@ -3,7 +3,6 @@
 package cluster
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -21,39 +20,16 @@ import (
 	"weft.dev/weft/tests/cluster/bed"
 )
 
-// pages is where the plugin's pages are, once it says so.
-func pages(t *testing.T, plugin *bed.Process) string {
-	t.Helper()
-	var url string
-	bed.Poll(t, 5*time.Second, "the plugin listens", func() error {
-		for line := range strings.Lines(plugin.Output()) {
-			var says struct {
-				Event string
-				Port  int
-			}
-			if json.Unmarshal([]byte(line), &says) == nil && says.Event == "listening" {
-				url = fmt.Sprintf("http://127.0.0.1:%d", says.Port)
-			}
-		}
-		if url == "" {
-			return fmt.Errorf("its last lines:\n%s", plugin.Tail(5))
-		}
-		return plugin.Check()
-	})
-	return url
-}
-
-// fetchPage is the body of one page and whether its status is 200.
-func fetchPage(t *testing.T, url string) (string, bool) {
-	t.Helper()
+// fetchPage is the body of one page, or why there is none, and whether its status is 200.
+func fetchPage(url string) (string, bool) {
 	resp, err := http.Get(url)
 	if err != nil {
-		t.Fatal(err)
+		return err.Error(), false
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
-		t.Fatal(err)
+		return err.Error(), false
 	}
 	return string(text), resp.StatusCode == http.StatusOK
 }
@@ -62,13 +38,13 @@ func fetchPage(t *testing.T, url string) (string, bool) {
 // ready as standby.
 func (n *gpuNode) standby(t *testing.T, args ...string) *bed.Process {
 	t.Helper()
-	second := bed.StartPlugin(t, n.Kubelet, machineFile(n.Kubelet), append([]string{"--listen", "127.0.0.1:0"}, args...)...)
-	url := pages(t, second)
+	listen := bed.FreeAddress(t)
+	second := bed.StartPlugin(t, n.Kubelet, machineFile(n.Kubelet), append([]string{"--listen", listen}, args...)...)
 	bed.Poll(t, 5*time.Second, "the second plugin is ready as standby", func() error {
-		if text, ready := fetchPage(t, url+"/readyz"); !ready || !strings.Contains(text, "role=standby") {
+		if text, ready := fetchPage("http://" + listen + "/readyz"); !ready || !strings.Contains(text, "role=standby") {
 			return fmt.Errorf("ready %v: %s", ready, text)
 		}
-		return nil
+		return second.Check()
 	})
 	return second
 }
@@ -124,24 +100,24 @@ func TestPluginBesideNVIDIA(t *testing.T) {
 	nvidia := bed.StartNVIDIA(t, k, bed.GPU, "GPU-other-a", "GPU-other-b")
 	two := bed.Resource{Capacity: 2, Allocatable: 2}
 	k.WaitResource(t, 5*time.Second, bed.GPU, two)
-	plugin := bed.StartPlugin(t, k, machineFile(k), "--listen", "127.0.0.1:0")
-	url := pages(t, plugin)
+	listen := bed.FreeAddress(t)
+	plugin, url := bed.StartPlugin(t, k, machineFile(k), "--listen", listen), "http://"+listen
 	bed.Hold(t, 3*time.Second, "NVIDIA's plugin stays alone", func() error {
 		if got := k.Resource(t, bed.GPU); got != two {
 			return fmt.Errorf("the resource is %+v", got)
 		}
 		return plugin.Check()
 	})
-	if text, ready := fetchPage(t, url+"/readyz"); ready || !strings.Contains(text, "nvidia-gpu.sock") {
+	if text, ready := fetchPage(url + "/readyz"); ready || !strings.Contains(text, "nvidia-gpu.sock") {
 		t.Errorf("ready %v: %s", ready, text)
 	}
-	if text, _ := fetchPage(t, url+"/metrics"); !strings.Contains(text, `weft_plugin_rival{resource="nvidia.com/gpu",socket="nvidia-gpu.sock"} 1`) {
+	if text, _ := fetchPage(url + "/metrics"); !strings.Contains(text, `weft_plugin_rival{resource="nvidia.com/gpu",socket="nvidia-gpu.sock"} 1`) {
 		t.Errorf("the metrics do not name NVIDIA's socket:\n%s", text)
 	}
 	nvidia.Stop()
 	k.WaitResource(t, 5*time.Second, bed.GPU, eight)
 	bed.Poll(t, 3*time.Second, "ready", func() error {
-		if text, ready := fetchPage(t, url+"/readyz"); !ready {
+		if text, ready := fetchPage(url + "/readyz"); !ready {
 			return fmt.Errorf("%s", text)
 		}
 		return nil
@@ -156,8 +132,20 @@ func TestPluginWatched(t *testing.T) {
 	m.write(t, machineFile(k))
 	registry := filepath.Join(k.Dir, "kubelet/plugins_registry")
 	n := &gpuNode{Kubelet: k, machine: m}
+	older := bed.StartStranger(t, k, bed.GPU, 4)
+	n.WaitResource(t, 5*time.Second, bed.GPU, bed.Resource{Capacity: 4, Allocatable: 4})
 	n.plugin = bed.StartPlugin(t, k, machineFile(k), "--registration", "watcher", "--registry-dir", registry)
 	n.WaitResource(t, 5*time.Second, bed.GPU, eight)
+	// The end of the older one's stream ends ours, in a socket that stays.
+	offered := folderNames(t, registry)
+	older.Stop()
+	bed.Poll(t, 5*time.Second, "another socket", func() error {
+		if now := folderNames(t, registry); slices.Equal(now, offered) {
+			return fmt.Errorf("%q", now)
+		}
+		return nil
+	})
+	n.WaitHealthy(t, 5*time.Second, bed.GPU, 8)
 	pod := n.Run(t, n.Pod("before", bed.GPU, 2))
 	n.gets(t, pod.Name, 0)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
@@ -171,20 +159,6 @@ func TestPluginWatched(t *testing.T) {
 	n.WaitResource(t, 5*time.Second, bed.GPU, bed.Resource{Capacity: 2, Allocatable: 2})
 	nvidia.Stop()
 	n.WaitResource(t, 5*time.Second, bed.GPU, eight)
-	// The end of an older one's stream ends ours, in a socket that stays.
-	older := bed.StartStranger(t, k, bed.GPU, 4)
-	n.WaitResource(t, 5*time.Second, bed.GPU, bed.Resource{Capacity: 4, Allocatable: 4})
-	wipe(t, registry)
-	n.WaitResource(t, 10*time.Second, bed.GPU, eight)
-	offered := folderNames(t, registry)
-	older.Stop()
-	bed.Poll(t, 5*time.Second, "another socket", func() error {
-		if now := folderNames(t, registry); slices.Equal(now, offered) {
-			return fmt.Errorf("%q", now)
-		}
-		return nil
-	})
-	n.WaitHealthy(t, 5*time.Second, bed.GPU, 8)
 	// The folder is wiped: the kubelet loses the socket, and finds a new one.
 	wipe(t, registry)
 	n.WaitResource(t, 10*time.Second, bed.GPU, eight)
@@ -195,7 +169,7 @@ func TestPluginWatched(t *testing.T) {
 	n.WaitResource(t, 5*time.Second, bed.GPU, eight)
 }
 
-// names are the names in a folder.
+// folderNames are the names in a folder.
 func folderNames(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -48,7 +48,7 @@ func (c *CRI) Twice(t testing.TB) (problems []string, handed int) {
 			if protojson.Unmarshal(call.Request, req) != nil || protojson.Unmarshal(call.Response, resp) != nil {
 				t.Fatalf("a CreateContainer of the log cannot be read: %s", call.Request)
 			}
-			now := held{pod: req.SandboxConfig.GetMetadata().GetUid() + " " + req.SandboxConfig.GetMetadata().GetName(), ids: visibleIn(req.Config)}
+			now := held{pod: req.SandboxConfig.GetMetadata().GetUid() + " " + req.SandboxConfig.GetMetadata().GetName(), ids: Visible(req.Config)}
 			handed += len(now.ids)
 			for _, other := range live {
 				for _, id := range now.ids {
@@ -73,7 +73,8 @@ func (c *CRI) Twice(t testing.TB) (problems []string, handed int) {
 	return problems, handed
 }
 
-func visibleIn(config *cri.ContainerConfig) []string {
+// Visible are the ids in a container's NVIDIA_VISIBLE_DEVICES.
+func Visible(config *cri.ContainerConfig) []string {
 	for _, env := range config.GetEnvs() {
 		if env.Key == "NVIDIA_VISIBLE_DEVICES" && len(env.Value) > 0 {
 			return strings.Split(string(env.Value), ",")
@@ -171,7 +172,8 @@ func (k *Kubelet) WatchFailures(t testing.TB) *Failures {
 			}
 			f.mu.Lock()
 			f.seen[string(pod.UID)] = true
-			if pod.Status.Phase == v1.PodFailed {
+			// A container that is told to end leaves a pod of its kind Failed too, without a reason.
+			if pod.Status.Phase == v1.PodFailed && (pod.Status.Reason != "" || pod.DeletionTimestamp == nil) {
 				f.failed[pod.Name] = pod.Status.Reason + ": " + pod.Status.Message
 			}
 			f.mu.Unlock()

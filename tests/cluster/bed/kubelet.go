@@ -17,6 +17,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -53,6 +54,11 @@ func Config(lines ...string) Setting {
 func NUMA(nodes, cpus int) Setting {
 	return func(t testing.TB, k *Kubelet) {
 		put := func(path, text string) { Write(t, filepath.Join(k.Dir, path), text+"\n") }
+		folder := func(path string) {
+			if err := os.MkdirAll(filepath.Join(k.Dir, path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
 		for n := range nodes {
 			node := fmt.Sprintf("sysfs-node/node%d", n)
 			var distances []string
@@ -62,13 +68,13 @@ func NUMA(nodes, cpus int) Setting {
 			put(node+"/distance", strings.Join(distances, " "))
 			put(node+"/meminfo", fmt.Sprintf("Node %d MemTotal: 67108864 kB\nNode %d MemFree: 67108864 kB", n, n))
 			put(node+"/cpulist", fmt.Sprintf("%d-%d", n*cpus, (n+1)*cpus-1))
-			put(node+"/hugepages/.none", "")
+			folder(node + "/hugepages")
 			for c := n * cpus; c < (n+1)*cpus; c++ {
 				for _, topology := range []string{fmt.Sprintf("%s/cpu%d/topology", node, c), fmt.Sprintf("sysfs-cpu/cpu%d/topology", c)} {
 					put(topology+"/core_id", fmt.Sprint(c))
 					put(topology+"/physical_package_id", fmt.Sprint(n))
 				}
-				put(fmt.Sprintf("sysfs-cpu/cpu%d/cache/.none", c), "")
+				folder(fmt.Sprintf("sysfs-cpu/cpu%d/cache", c))
 			}
 		}
 		for _, list := range []string{"online", "possible", "present"} {
@@ -256,6 +262,22 @@ func (k *Kubelet) Delete(t testing.TB, name string) {
 			}
 		}
 		return nil
+	})
+}
+
+// Leave deletes a pod as its owner would, with the grace that it asks for, and waits until the
+// kubelet has let it go: its devices are free then.
+func (k *Kubelet) Leave(t testing.TB, name string) {
+	t.Helper()
+	if err := k.cp.Client.CoreV1().Pods("default").Delete(Context(t), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	Poll(t, 20*time.Second, name+" gone", func() error {
+		_, err := k.cp.Client.CoreV1().Pods("default").Get(Context(t), name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("it is still there (%v)", err)
 	})
 }
 

@@ -212,3 +212,13 @@ func freePorts(n int) ([]int, error) {
 	}
 	return found, nil
 }
+
+// FreeAddress is a loopback address that nobody listens on.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	port, err := freePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", port[0])
+}
