@@ -290,7 +290,7 @@ static void one_that_comes_later_is_named(void)
     struct node n;
     if (up(&n) && start_plugin(&n, 0, "classic")) {
         proc_expect(&n.kubelet, "list devices=8 healthy=8");
-        weft_autoclose int rival = listen_at(n.dir, "nvidia-gpu.sock");
+        const int rival = listen_at(n.dir, "nvidia-gpu.sock");
         CHECK(rival >= 0);
         proc_expect(&n.plugins[0], "event=another-plugin resource=nvidia.com/gpu "
                                    "socket=nvidia-gpu.sock");
@@ -299,7 +299,6 @@ static void one_that_comes_later_is_named(void)
         proc_send(&n.kubelet, "end-stream");                /* the kubelet drops both */
         CHECK(!proc_says(&n.kubelet, "register", 1500));
         CHECK_INT(close(rival), 0);
-        rival = -1;
         proc_expect(&n.kubelet, "list devices=8 healthy=8");
     }
     down(&n);
