@@ -132,7 +132,7 @@ static void a_configmap(void)
     watch(&b, b.path);
     CHECK(!weft_filewatch_polls(b.watch));
     for (int i = 2; i < 6; i++) {
-        char name[8];
+        char name[16];
         (void)snprintf(name, sizeof(name), "..%d", i);
         put_in(b.dir, name, "same"); /* another file of the same length counts too */
         CHECK(quiet(&b));
