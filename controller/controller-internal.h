@@ -72,6 +72,7 @@ struct weft_controller {
     struct weft_kube_reflector *hypernode_reflector;
     struct weft_instances *instances; /* NULL: no source needs them */
     bool nodes_synced;
+    int64_t nodes_listing_since; /* monotonic; of the list last begun */
     bool hypernodes_synced;
     bool crd_missing;
     bool crd_was_missing; /* and we have made no HyperNode since */

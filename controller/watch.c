@@ -40,6 +40,7 @@ static void nodes_on_list(void *data)
     struct weft_controller *c = data;
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
     c->nodes_synced = false;
+    c->nodes_listing_since = weft_controller_now();
     weft_view_nodes_list(&c->nodes);
 }
 
@@ -82,6 +83,9 @@ static void nodes_on_synced(void *data)
     if (weft_view_nodes_listed(&c->nodes)) {
         weft_controller_changed(c, false);
     }
+    weft_log(WEFT_LOG_INFO, "nodes listed",
+             WEFT_KV_I("count", c->nodes.count - c->nodes.gone_count),
+             WEFT_KV_I("ms", (weft_controller_now() - c->nodes_listing_since) / 1000000));
     weft_controller_schedule(c);
 }
 
