@@ -68,6 +68,13 @@ static bool same_object(const struct weft_hypernode *a, const struct weft_hypern
            weft_hypernode_same(a, b);
 }
 
+/* Until its members are written anew. */
+static bool stays_torn(const struct weft_hypernode *known, const struct weft_hypernode *now)
+{
+    return known->torn && known->reordered == now->reordered && strcmp(known->uid, now->uid) == 0 &&
+           weft_hypernode_same_members(known, now);
+}
+
 int weft_view_hypernodes_put(struct weft_view_hypernodes *view, struct weft_hypernode *hn,
                              enum weft_view_change *ret_change)
 {
@@ -80,9 +87,7 @@ int weft_view_hypernodes_put(struct weft_view_hypernodes *view, struct weft_hype
         return rc < 0 ? rc : 0;
     }
     *ret_change = known != NULL && same_object(known, hn) ? WEFT_VIEW_SAME : WEFT_VIEW_OTHER;
-    /* until its members are written anew */
-    hn->torn = known != NULL && known->torn && known->reordered == hn->reordered &&
-               strcmp(known->uid, hn->uid) == 0 && weft_hypernode_same_members(known, hn);
+    hn->torn = known != NULL && stays_torn(known, hn);
     rc = weft_hypernode_set_put(&view->set, hn);
     if (rc < 0) {
         weft_hypernode_done(hn);

@@ -69,6 +69,13 @@ func TestControllerUninstall(t *testing.T) {
 		t.Fatalf("it wrote without the Lease: %q", all)
 	}
 	c.Stop(t)
+	dry, code := s.uninstall(t, "--dry-run")
+	if code != 0 || !strings.Contains(dry.Output(), "14 HyperNode writes, 16 Nodes to label, 0 HyperNodes in all") {
+		t.Errorf("--dry-run: exit status %d\n%s", code, dry.Tail(3))
+	}
+	if all := s.writes(mark, "hypernodes"); len(all) > 0 {
+		t.Fatalf("--dry-run wrote %q", all)
+	}
 	if _, code := s.uninstall(t); code != 0 {
 		t.Errorf("exit status %d", code)
 	}
