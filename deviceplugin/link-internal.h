@@ -39,12 +39,15 @@ struct weft_link {
 
     /* who may register */
     struct weft_claim *claim;
-    bool standby;                     /* another process of ours has the claim */
-    int64_t unasked_ns;               /* since when the claim cannot be looked at, 0: it can */
-    int64_t took_over_ns;             /* when the claim came from another, 0: it did not */
-    struct weft_rivalry rivalry;      /* with plugins that are not ours */
-    char rival[WEFT_FOLDER_NAME_MAX]; /* the socket of one that is there; "" none is seen */
-    bool away;                        /* from a rival, seen or not, until not_before_ns */
+    bool standby;                         /* another process of ours has the claim */
+    int64_t unasked_ns;                   /* since when the claim cannot be looked at, 0: it can */
+    int64_t took_over_ns;                 /* when the claim came from another, 0: it did not */
+    struct weft_rivalry rivalry;          /* with plugins that are not ours */
+    char rival[WEFT_FOLDER_NAME_MAX];     /* the socket of one that is there; "" none is seen */
+    bool away;                            /* from a rival, seen or not, until not_before_ns */
+    struct weft_file_identity checkpoint; /* the kubelet's, as it was looked at last */
+    unsigned strange_looks;               /* so often it had another plugin's devices, in a row */
+    int64_t usurped_ns;                   /* when to take the resource back, 0: it is ours */
 
     /* the current generation */
     unsigned generation; /* of the next socket */

@@ -8,11 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "deviceplugin/checkpoint.h"
 #include "deviceplugin/claim.h"
 #include "deviceplugin/inventory.h"
 #include "deviceplugin/link-internal.h"
 #include "deviceplugin/service.h"
 #include "deviceplugin/stats.h"
+#include "pkg/base/file.h"
 #include "pkg/base/log.h"
 #include "pkg/kubelet/kubelet.h"
 #include "pkg/loop/loop.h"
@@ -289,6 +291,54 @@ static void look_for_rival(struct weft_link *link)
     (void)snprintf(link->rival, sizeof(link->rival), "%s", now);
 }
 
+/* Does the kubelet's checkpoint have devices of the resource that are not ours? */
+static bool strange(struct weft_link *link, char *id, size_t size)
+{
+    weft_autofree char *path = weft_asprintf("%s/%s", link->options.folder, WEFT_CHECKPOINT_FILE);
+    weft_autofree char *text = NULL;
+    size_t len = 0;
+    id[0] = '\0';
+    if (path == NULL || weft_file_read_regular(path, WEFT_CHECKPOINT_MAX, &text, &len, NULL) < 0 ||
+        weft_checkpoint_device(text, len, link->options.resource, id, size, NULL) < 0) {
+        return false;
+    }
+    const struct weft_inventory *inventory = weft_service_inventory(link->options.service);
+    return id[0] != '\0' && inventory != NULL &&
+           weft_inventory_find(inventory, id, NULL) == SIZE_MAX;
+}
+
+/* A plugin that registered later, under whatever name: our stream stays open and the kubelet asks
+ * that one. Named, and after a while taken back, for it may be gone without a sign. Twice in a row,
+ * as the checkpoint is a moment behind where devices change. */
+static void look_for_usurper(struct weft_link *link)
+{
+    char id[WEFT_FOLDER_NAME_MAX], others[WEFT_LINK_OTHERS_MAX];
+    if (!link->registered || link->rival[0] != '\0' || !strange(link, id, sizeof(id))) {
+        link->strange_looks = 0;
+        link->usurped_ns = 0;
+        return;
+    }
+    const int64_t now = weft_link_now();
+    link->strange_looks++;
+    if (link->usurped_ns == 0 && link->strange_looks >= 2) {
+        const int64_t away = weft_rivalry_seen(&link->rivalry, now);
+        weft_folder_others(link->options.folder, link->name, others, sizeof(others));
+        weft_log(
+            WEFT_LOG_ERROR, "another-plugin", WEFT_KV_S("resource", link->options.resource),
+            WEFT_KV_S("reason", "the kubelet has another plugin's devices; run one of the two"),
+            WEFT_KV_S("device", id), WEFT_KV_S("other_sockets", others),
+            WEFT_KV_I("retry_ms", away / WEFT_NS_PER_MS));
+        link->options.stats->stepped_back++;
+        link->usurped_ns = now + away;
+        link->away = true;
+    } else if (link->usurped_ns != 0 && now >= link->usurped_ns) {
+        link->strange_looks = 0;
+        link->usurped_ns = 0;
+        link->registered = false;
+        link->used = true;
+    }
+}
+
 /* The one place that decides. */
 static void step(struct weft_link *link)
 {
@@ -319,6 +369,7 @@ static void on_look(void *data)
 {
     struct weft_link *link = data;
     WEFT_CHECK(link, WEFT_LINK_MAGIC);
+    look_for_usurper(link);
     step(link);
 }
 

@@ -124,6 +124,32 @@ func TestPluginBesideNVIDIA(t *testing.T) {
 	})
 }
 
+// A plugin of no known name registers later: the kubelet asks that one, while our stream stays open.
+// weft names it by its devices and takes the resource back after a while: by then it is gone.
+func TestPluginUsurped(t *testing.T) {
+	if long(2) == 1 {
+		t.Skip("takes a minute: WEFT_LONG=1 runs it")
+	}
+	t.Parallel()
+	k, m := bed.StartKubelet(t, bed.Shared(t)), pairs8(t)
+	m.write(t, machineFile(k))
+	listen := bed.FreeAddress(t)
+	n := &gpuNode{Kubelet: k, machine: m, plugin: bed.StartPlugin(t, k, machineFile(k), "--listen", listen)}
+	n.WaitResource(t, 5*time.Second, bed.GPU, eight)
+	pod := n.Run(t, n.Pod("before", bed.GPU, 2))
+	stranger := bed.StartStranger(t, k, bed.GPU, 4)
+	n.WaitHealthy(t, 5*time.Second, bed.GPU, 4)
+	bed.Poll(t, 15*time.Second, "the other plugin is named", func() error {
+		if text, _ := fetchPage("http://" + listen + "/metrics"); !strings.Contains(text, `weft_plugin_rival{resource="nvidia.com/gpu"`) {
+			return fmt.Errorf("the metrics do not name it")
+		}
+		return nil
+	})
+	stranger.Stop()
+	n.WaitHealthy(t, 20*time.Second, bed.GPU, 8)
+	n.settled(t, 5*time.Second, pod)
+}
+
 // The plugin watcher's way: found without Register, and found again by a restarted kubelet; what
 // the kubelet does not heal itself, a stream that ended while the socket stayed, the plugin does.
 func TestPluginWatched(t *testing.T) {
