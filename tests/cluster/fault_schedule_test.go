@@ -93,6 +93,7 @@ const (
 
 var faultKinds = []faultKind{
 	{name: "cut", on: anyCall, make: always(bed.Fault{Cut: true}), prime: true},
+	{name: "cut of a write", on: writes, make: always(bed.Fault{Cut: true})},
 	{name: "hangup", on: anyCall, make: always(bed.Fault{Hangup: true}), prime: true},
 	{name: "delay", on: anyCall, prime: true, make: func(r *rand.Rand) bed.Fault {
 		return bed.Fault{Delay: time.Duration(50+r.IntN(400)) * time.Millisecond}
@@ -106,6 +107,7 @@ var faultKinds = []faultKind{
 	{name: "410 watch", on: []class{aWatch}, make: refusal(410, "Expired", "too old resource version", 0), prime: true},
 	{name: "410 in a watch", on: watches, make: always(bed.Fault{Gone: true}), prime: true},
 	{name: "429", on: anyCall, make: refusal(429, "TooManyRequests", "too many requests, please try again later", 1), prime: true},
+	{name: "429 for a write", on: writes, make: refusal(429, "TooManyRequests", "too many requests, please try again later", 1)},
 	{name: "500", on: anyCall, make: refusal(500, "InternalError", "made by the test", 0), prime: true},
 	{name: "503", on: anyCall, make: refusal(503, "", "", 0), prime: true},
 	{name: "tls"}, // of handshakes rather than of requests
@@ -329,7 +331,7 @@ func TestFaultSchedulesFake(t *testing.T) {
 	t.Parallel()
 	bed.Program(t, "weft-controller")
 	base, counts := seed(t), &tally{hits: map[string]int{}}
-	worlds, rounds, least := 11, 4, 1
+	worlds, rounds, least := 12, 4, 1
 	if isLong {
 		worlds, rounds, least = 24, 86, 20
 	}
