@@ -172,9 +172,10 @@ static int apply_values(const struct given *flags, char *(*env)(const char *name
 {
     for (size_t i = 0; i < weft_option_count; i++) {
         const struct weft_option *option = &weft_option_table[i];
-        const struct given given = flags[i].name != NULL    ? flags[i]
-                                   : flagged(flags, option) ? (struct given){0}
-                                                            : from_environment(option, env);
+        struct given given = flags[i];
+        if (given.name == NULL && !flagged(flags, option)) {
+            given = from_environment(option, env);
+        }
         const size_t notes = options->note_count;
         const int rc = given.name != NULL ? weft_option_set(options, option, given.value, err) : 0;
         if (rc < 0) {
