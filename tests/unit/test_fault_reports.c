@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* docs/fault-reports.md: every row is there, and every test it names. */
+/* docs/fault-reports.md and docs/device-plugin-reports.md: every row is there, and every test that
+ * they name. */
 #include <errno.h>
 #include <glob.h>
 #include <stdio.h>
@@ -78,9 +79,9 @@ static size_t check_last_column(const char *line, size_t len, size_t row)
     return count;
 }
 
-static void every_row_has_its_tests(void)
+static void check_page(const char *path, size_t shown_min)
 {
-    weft_autofree char *text = read_text("docs/fault-reports.md");
+    weft_autofree char *text = read_text(path);
     size_t row = 0;
     size_t shown = 0;
     CHECK(text != NULL);
@@ -99,7 +100,18 @@ static void every_row_has_its_tests(void)
         line += len + (line[len] == '\n');
     }
     CHECK_INT(row, ROWS);
-    CHECK(shown >= 55);
+    CHECK(shown >= shown_min);
 }
 
-WEFT_SUITE(fault_reports, {"every_row_has_its_tests", every_row_has_its_tests})
+static void every_row_has_its_tests(void)
+{
+    check_page("docs/fault-reports.md", 55);
+}
+
+static void every_row_of_device_plugins_has_its_tests(void)
+{
+    check_page("docs/device-plugin-reports.md", 66);
+}
+
+WEFT_SUITE(fault_reports, {"every_row_has_its_tests", every_row_has_its_tests},
+           {"every_row_of_device_plugins_has_its_tests", every_row_of_device_plugins_has_its_tests})
