@@ -75,14 +75,21 @@ static bool stays_torn(const struct weft_hypernode *known, const struct weft_hyp
            weft_hypernode_same_members(known, now);
 }
 
+/* Is it older news than what is known? known may be NULL. */
+static bool is_late(const struct weft_view_hypernodes *view, const struct weft_hypernode *hn,
+                    const struct weft_hypernode *known)
+{
+    return (view->deleted != NULL && weft_map_get(view->deleted, hn->uid, NULL)) ||
+           (known != NULL && older(hn, known));
+}
+
 int weft_view_hypernodes_put(struct weft_view_hypernodes *view, struct weft_hypernode *hn,
                              enum weft_view_change *ret_change)
 {
     *ret_change = WEFT_VIEW_SAME;
     int rc = view->seen == NULL ? 0 : weft_map_put(view->seen, hn->name, 0);
-    const bool late = view->deleted != NULL && weft_map_get(view->deleted, hn->uid, NULL);
     const struct weft_hypernode *known = weft_hypernode_set_get(&view->set, hn->name);
-    if (rc < 0 || late || (known != NULL && older(hn, known))) {
+    if (rc < 0 || is_late(view, hn, known)) {
         weft_hypernode_done(hn);
         return rc < 0 ? rc : 0;
     }
