@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "controller/accept.h"
+#include "controller/act.h"
 #include "controller/affected.h"
 #include "controller/controller-internal.h"
 #include "controller/labelled.h"
@@ -16,6 +17,7 @@
 #include "pkg/base/clock.h"
 #include "pkg/base/log.h"
 #include "pkg/base/str.h"
+#include "pkg/hypernode/plan-around.h"
 #include "pkg/json/json.h"
 #include "pkg/kube/client.h"
 #include "pkg/kube/meta.h"
@@ -23,12 +25,10 @@
 #include "pkg/source/config.h"
 #include "pkg/tree/tree.h"
 
-enum { FAILURES_MAX = 6, NODE_LABELS_MAX = 256, SAME_PLANS_MAX = 3 };
+enum { FAILURES_MAX = 6, SAME_PLANS_MAX = 3 };
 
 #define WAIT_MAX_NS (60 * WEFT_NS_PER_S)
 #define WAIT_STALE_NS (20 * WEFT_NS_PER_MS)
-#define WAIT_RETRY_NS (1 * WEFT_NS_PER_S)
-#define WAIT_REFUSED_NS (10 * WEFT_NS_PER_S)
 
 bool weft_controller_writing(const struct weft_controller *c)
 {
@@ -76,8 +76,13 @@ static void uninstalled(struct weft_controller *c, bool good)
     weft_controller_stop(c, good && !any ? 0 : 1);
 }
 
-static void pass_ended(struct weft_controller *c, bool good)
+void weft_act_pass_ended(struct weft_controller *c, bool good)
 {
+    if (c->stuck_count > 0 && !c->options->once) {
+        weft_controller_back_off(c, WAIT_REFUSED_NS, false); /* then all is tried again */
+        return;
+    }
+    good = good && c->stuck_count == 0;
     if (good) {
         c->failures = 0;
         weft_view_nodes_forget(&c->nodes);
@@ -97,140 +102,12 @@ static void pass_ended(struct weft_controller *c, bool good)
     weft_controller_schedule(c);
 }
 
-/* ---- labels ---- */
+/* ---- HyperNodes ---- */
 
-static void on_node(void *data, const struct weft_json *node)
-{
-    struct weft_controller *c = data;
-    WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
-    const struct weft_json *metadata = weft_json_get(node, "metadata");
-    const struct weft_json *labels = weft_json_get(metadata, "labels");
-    struct weft_kube_pair pairs[NODE_LABELS_MAX];
-    const char *name = weft_json_string(weft_json_get(metadata, "name"));
-    const char *uid = weft_json_string(weft_json_get(metadata, "uid"));
-    const char *version = weft_json_string(weft_json_get(metadata, "resourceVersion"));
-    const size_t count = weft_json_count(labels);
-    if (name == NULL || uid == NULL || version == NULL || count > NODE_LABELS_MAX) {
-        return; /* the watch brings it too */
-    }
-    for (size_t i = 0; i < count; i++) {
-        const struct weft_json *label = weft_json_at(labels, i);
-        const char *value = weft_json_string(label);
-        pairs[i] = (struct weft_kube_pair){weft_json_key(label), value != NULL ? value : ""};
-    }
-    const struct weft_kube_meta meta = {.name = name,
-                                        .ns = "",
-                                        .uid = uid,
-                                        .resource_version = version,
-                                        .labels = pairs,
-                                        .label_count = count};
-    enum weft_view_change change = WEFT_VIEW_SAME;
-    (void)!weft_view_nodes_put(&c->nodes, &meta, &change);
-}
-
-static void on_label_error(void *data, const char *node, const struct weft_error *err, bool retry)
-{
-    struct weft_controller *c = data;
-    WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
-    weft_log(WEFT_LOG_WARN, "node not labelled", WEFT_KV_S("node", node),
-             WEFT_KV_S("error", err->message), WEFT_KV_S("audit_id", err->request_id),
-             WEFT_KV_S("next", retry ? "retry" : "give up"));
-}
-
-static void on_labels_done(void *data, size_t written, size_t failed, bool stopped)
-{
-    struct weft_controller *c = data;
-    WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
-    c->stats.labels_written += written;
-    c->stats.labels_failed += failed;
-    weft_log(WEFT_LOG_INFO, "nodes labelled", WEFT_KV_I("written", written),
-             WEFT_KV_I("failed", failed));
-    if (c->stopping) {
-        weft_controller_settled(c);
-    } else if (failed > 0 && !c->options->once) {
-        weft_controller_back_off(c, WAIT_REFUSED_NS, false);
-    } else if (!stopped || c->options->once) {
-        pass_ended(c, failed == 0 && !stopped);
-    }
-}
-
-static bool may_write(void *data)
+bool weft_act_may_write(void *data)
 {
     return weft_controller_may_write(data);
 }
-
-static int new_labels(struct weft_controller *c, struct weft_error *err)
-{
-    if (c->labels != NULL) {
-        return 0;
-    }
-    const struct weft_labels_env env = {
-        .submit = weft_kube_submit,
-        .cancel = weft_kube_call_cancel,
-        .client = c->client,
-        .may_write = may_write,
-        .on_node = on_node,
-        .on_error = on_label_error,
-        .on_done = on_labels_done,
-        .data = c,
-    };
-    return weft_labels_new(c->loop, c->ours.prefix, c->options->label_rate, &env, &c->labels, err);
-}
-
-bool weft_controller_needs_labels(const struct weft_controller *c, const struct weft_node *node,
-                                  const char *values[WEFT_LAYOUT_TIERS_MAX], size_t *ret_count)
-{
-    *ret_count = weft_decision_labels(&c->decision, node->name, values);
-    return !weft_labels_current(node, c->ours.prefix, values, *ret_count) &&
-           !(*ret_count == 0 && weft_labelled_by_other(node, &c->ours, &c->hypernodes.set));
-}
-
-/* Queues every Node whose labels are not what they should be; returns how many. */
-static size_t queue_labels(struct weft_controller *c)
-{
-    size_t queued = 0;
-    weft_labels_clear(c->labels);
-    for (size_t i = 0; i < c->nodes.count; i++) {
-        const struct weft_view_node *entry = &c->nodes.items[i];
-        const char *values[WEFT_LAYOUT_TIERS_MAX];
-        if (entry->gone) {
-            continue;
-        }
-        size_t count = 0;
-        if (!weft_controller_needs_labels(c, &entry->node, values, &count) ||
-            weft_labels_under_way(c->labels, entry->node.name, values, count)) {
-            continue;
-        }
-        if (weft_labels_add(c->labels, entry->node.name, entry->node.uid, values, count) < 0) {
-            weft_log(WEFT_LOG_ERROR, "out of memory", WEFT_KV_S("for", entry->node.name));
-            return queued;
-        }
-        queued++;
-    }
-    return queued;
-}
-
-static void act_labels(struct weft_controller *c)
-{
-    struct weft_error err = {0};
-    if (!c->config->outputs.labels || c->decision.keep.frozen) {
-        pass_ended(c, true);
-        return;
-    }
-    if (new_labels(c, &err) < 0) {
-        weft_log(WEFT_LOG_ERROR, "labels", WEFT_KV_S("error", err.message));
-        weft_controller_back_off(c, WAIT_RETRY_NS, false);
-        return;
-    }
-    if (queue_labels(c) == 0 && !weft_labels_busy(c->labels)) {
-        pass_ended(c, true);
-        return;
-    }
-    weft_labels_start(c->labels);
-    weft_controller_schedule(c);
-}
-
-/* ---- HyperNodes ---- */
 
 static const struct weft_hypernode_set *view(void *data)
 {
@@ -280,7 +157,7 @@ static void after_failure(struct weft_controller *c, const struct weft_apply_res
 {
     if (c->options->once && result->outcome != WEFT_APPLY_STALE &&
         result->outcome != WEFT_APPLY_UNKNOWN) {
-        pass_ended(c, false);
+        weft_act_pass_ended(c, false);
         return;
     }
     const bool asked = result->retry_after_ns > WAIT_RETRY_NS;
@@ -301,7 +178,6 @@ static void after_failure(struct weft_controller *c, const struct weft_apply_res
         weft_controller_back_off(c, WAIT_RETRY_NS, false);
         break;
     case WEFT_APPLY_REFUSED:
-        weft_controller_say(c, true, "WriteRefused", "WriteHyperNodes", result->error.message);
         weft_controller_back_off(c, WAIT_REFUSED_NS, false);
         break;
     case WEFT_APPLY_STOPPED:
@@ -314,6 +190,52 @@ static void after_failure(struct weft_controller *c, const struct weft_apply_res
     }
 }
 
+static void act_hypernodes(struct weft_controller *c, const struct weft_plan *plan);
+
+/* The server would not write one object: what does not depend on it goes on. Each time a new plan
+ * from what is there now, since others' steps are done. */
+static int plan_around(struct weft_controller *c, struct weft_error *err)
+{
+    const char *names[WEFT_STUCK_MAX];
+    weft_auto(weft_plan_done) struct weft_plan plan = {0};
+    const struct weft_plan_options options = {.instance = c->ours.instance, .check = true};
+    for (size_t i = 0; i < c->stuck_count; i++) {
+        names[i] = c->stuck[i];
+    }
+    weft_plan_done(&c->around);
+    const int rc = weft_plan_build(&c->hypernodes.set, &c->decision.keep.set, &options, &plan, err);
+    return rc < 0 ? rc
+                  : weft_plan_around(&c->hypernodes.set, &plan, names, c->stuck_count, &c->around,
+                                     err);
+}
+
+/* true: it goes on; the pass ends with it. */
+static bool go_around(struct weft_controller *c, const struct weft_apply_result *result,
+                      const char *name)
+{
+    struct weft_error err = {0};
+    if (result->outcome != WEFT_APPLY_REFUSED) {
+        return false;
+    }
+    weft_controller_say(c, true, "WriteRefused", "WriteHyperNodes", result->error.message);
+    if (c->applied == &c->repair || c->stuck_count == WEFT_STUCK_MAX ||
+        strlen(name) >= sizeof(c->stuck[0])) {
+        return false;
+    }
+    memcpy(c->stuck[c->stuck_count++], name, strlen(name) + 1);
+    if (plan_around(c, &err) < 0) {
+        weft_log(WEFT_LOG_WARN, "nothing else is written", WEFT_KV_S("refused", name),
+                 WEFT_KV_S("error", err.message));
+        return false;
+    }
+    if (c->around.step_count == 0) {
+        weft_act_labels(c);
+    } else {
+        act_hypernodes(c, &c->around);
+    }
+    return true;
+}
+
 static void on_apply_done(void *data, const struct weft_apply_result *result)
 {
     struct weft_controller *c = data;
@@ -322,6 +244,8 @@ static void on_apply_done(void *data, const struct weft_apply_result *result)
     c->stats.applies[result->outcome]++;
     c->stats.writes += result->confirmed;
     const struct weft_apply_result r = *result;
+    char name[256];
+    (void)snprintf(name, sizeof(name), "%s", r.name);
     weft_apply_free(c->apply);
     c->apply = NULL;
     if (r.outcome != WEFT_APPLY_DONE) {
@@ -334,8 +258,8 @@ static void on_apply_done(void *data, const struct weft_apply_result *result)
         weft_hypernode_set_done(&c->lost);
         weft_controller_schedule(c);
     } else if (r.outcome == WEFT_APPLY_DONE) {
-        act_labels(c);
-    } else if (c->hypernode_reflector != NULL) {
+        weft_act_labels(c);
+    } else if (c->hypernode_reflector != NULL && !go_around(c, &r, name)) {
         after_failure(c, &r);
     }
 }
@@ -344,6 +268,9 @@ static void on_apply_done(void *data, const struct weft_apply_result *result)
  * it is given. To write as fast as they do would help nobody; true if it is put off. */
 static bool put_off(struct weft_controller *c)
 {
+    if (c->applied == &c->around) {
+        return false;
+    }
     const uint64_t plan = weft_plan_hash(c->applied);
     const int64_t now = weft_controller_now();
     if (c->slowed) { /* this is the pass after the wait */
@@ -377,7 +304,7 @@ static void act_hypernodes(struct weft_controller *c, const struct weft_plan *pl
         .submit = weft_kube_submit,
         .cancel = weft_kube_call_cancel,
         .client = c->client,
-        .may_write = may_write,
+        .may_write = weft_act_may_write,
         .view = view,
         .on_object = on_object,
         .on_gone = on_gone,
@@ -445,6 +372,6 @@ void weft_controller_act(struct weft_controller *c)
                !c->crd_missing) {
         act_hypernodes(c, &c->decision.plan);
     } else {
-        act_labels(c);
+        weft_act_labels(c);
     }
 }

@@ -36,6 +36,8 @@ struct weft_signal;
 struct weft_sources;
 struct weft_timer;
 
+/* refusals of single objects in a pass, beyond which it is the server that refuses */
+enum { WEFT_STUCK_MAX = 16 };
 enum { WEFT_CONTROLLER_MAGIC = 0x77637472, WEFT_CONTROLLER_IDENTITY_MAX = 320 };
 
 struct weft_controller {
@@ -103,6 +105,9 @@ struct weft_controller {
     struct weft_apply *apply;
     const struct weft_plan *applied; /* by it: decision's, or repair */
     struct weft_plan repair;         /* of what is lost, while no source says what is wanted */
+    struct weft_plan around;         /* of decision, less what the server would not write */
+    char stuck[WEFT_STUCK_MAX][64];  /* HyperNodes that it would not write in this pass */
+    size_t stuck_count;
     struct weft_labels *labels;
     int64_t keep_due;   /* monotonic; a kept Node may be forgotten then */
     int64_t not_before; /* monotonic; no pass until then (back-off) */
@@ -185,16 +190,5 @@ void weft_controller_schedule(struct weft_controller *c);
 void weft_controller_changed(struct weft_controller *c, bool rush);
 int64_t weft_controller_now(void);
 bool weft_controller_any_of_ours(const struct weft_controller *c); /* HyperNodes */
-
-/* act.c: carries a decision out */
-void weft_controller_act(struct weft_controller *c);
-/* Carries c->repair out: HyperNodes only. */
-void weft_controller_act_repair(struct weft_controller *c);
-bool weft_controller_writing(const struct weft_controller *c);
-/* Must the Node's labels be written, and which (0: none)? Those of another instance stay. */
-bool weft_controller_needs_labels(const struct weft_controller *c, const struct weft_node *node,
-                                  const char *values[WEFT_LAYOUT_TIERS_MAX], size_t *ret_count);
-/* No pass before wait_ns and some jitter. */
-void weft_controller_back_off(struct weft_controller *c, int64_t wait_ns, bool at_least);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/act.h"
 #include "controller/controller-internal.h"
 #include "controller/options.h"
 #include "pkg/apply/apply.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "controller/accept.h"
+#include "controller/act.h"
 #include "controller/controller-internal.h"
 #include "controller/gangs.h"
 #include "controller/instances.h"
@@ -70,6 +71,7 @@ void weft_controller_pass_done(struct weft_controller *c)
     weft_timer_free(c->tick);
     weft_decision_done(&c->decision);
     weft_plan_done(&c->repair);
+    weft_plan_done(&c->around);
     weft_keep_free(c->keep);
     weft_accept_free(c->accept);
     weft_gangs_free(c->gangs);
@@ -305,6 +307,7 @@ static void run_pass(struct weft_controller *c)
     c->stats.passes++;
     c->keep_due = INT64_MAX;
     c->not_before = 0;
+    c->stuck_count = 0;
     (void)weft_sources_refresh(c->sources);
     if ((c->options->uninstall ? decide_nothing(c, &err) : decide(c, &err)) < 0) {
         c->stats.passes_failed++;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "controller/act.h"
 #include "controller/controller-internal.h"
 #include "controller/events.h"
 #include "controller/labels.h"
