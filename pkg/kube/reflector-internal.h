@@ -35,6 +35,7 @@ struct weft_kube_reflector {
     struct weft_kube_call *call;
     bool synced;
     bool first_page;
+    bool began;              /* the answer: a 2xx */
     bool pages;              /* the server does not stream lists, or we were not to ask */
     unsigned streams_failed; /* in a row */
     char *resource_version;  /* to watch from; NULL: a list is needed */

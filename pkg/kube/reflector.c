@@ -192,11 +192,13 @@ static bool refuses_stream(const struct weft_kube_reflector *r, int status)
     return r->phase == WEFT_KUBE_STREAMING && (status == 400 || status == 422);
 }
 
-static void note_stream(struct weft_kube_reflector *r, int status)
+/* A stream that began and broke, or that something on the way holds back. That nobody is there, or
+ * that a server is busy, says nothing about streams. */
+static void note_stream(struct weft_kube_reflector *r, const struct weft_error *error)
 {
-    /* 401, 403, 404, 429 say nothing about streams */
-    const bool by_stream = r->phase == WEFT_KUBE_STREAMING && (status < 401 || status >= 500);
-    r->streams_failed += by_stream;
+    const bool silent =
+        error->domain == WEFT_ERR_HTTP && error->code == -ETIMEDOUT && error->domain_code == 0;
+    r->streams_failed += r->phase == WEFT_KUBE_STREAMING && (r->began || silent);
     if (r->streams_failed >= STREAM_FAILURES_MAX) {
         r->pages = true;
     }
@@ -212,7 +214,7 @@ static void fail(struct weft_kube_reflector *r, const struct weft_error *error,
         weft_timer_start(r->timer, 0, 0);
         return;
     }
-    note_stream(r, status);
+    note_stream(r, error);
     int64_t wait = weft_kube_backoff_next(&r->backoff, retry_after_ns);
     if (r->phase != WEFT_KUBE_WATCHING || refuses_version(status) ||
         (status != 0 && r->backoff.failures > WATCH_FAILURES_MAX)) {
@@ -329,6 +331,7 @@ static int on_head(void *data, const struct weft_kube_head *head, struct weft_er
 {
     struct weft_kube_reflector *r = data;
     WEFT_CHECK(r, WEFT_KUBE_REFLECTOR_MAGIC);
+    r->began = true;
     int rc = weft_kube_reflector_begin_answer(r, head->content_type, err);
     if (rc < 0 || r->phase == WEFT_KUBE_WATCHING || !r->first_page ||
         r->options.watcher.on_list == NULL) {
@@ -429,6 +432,7 @@ static void start_request(void *data)
     }
     r->first_page = r->continue_token == NULL;
     r->abandoned = false;
+    r->began = false;
     r->events = 0;
     r->started_at = now_ns();
     struct weft_error error = {0};

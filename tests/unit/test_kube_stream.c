@@ -177,15 +177,21 @@ static void test_broken_once(void)
 
 static void test_busy_server(void)
 {
-    /* told to come later, or not allowed in: that is not about streams */
+    /* told to come later, in trouble, or not allowed in: that is not about streams */
     static const struct fake_step steps[] = {
+        {STREAM, {.status = 503, .body = FAILURE("503", "ServiceUnavailable")}},
+        {STREAM, {.status = 504, .body = FAILURE("504", "Timeout")}},
+        {STREAM, {.status = 500, .body = FAILURE("500", "InternalError")}},
         {STREAM, {.status = 429, .body = FAILURE("429", "TooManyRequests")}},
         {STREAM, {.status = 403, .body = FAILURE("403", "Forbidden")}},
         {STREAM, {.status = 429, .body = FAILURE("429", "TooManyRequests")}},
         {STREAM, {.status = 401, .body = FAILURE("401", "Unauthorized")}},
         {STREAM, {HELD, .body = END_OF_LIST("12")}},
     };
-    RUN_STREAM(steps, 6,
+    RUN_STREAM(steps, 9,
+               "error -5 GET /api/v1/nodes: 503 ServiceUnavailable: m\n"
+               "error -110 GET /api/v1/nodes: 504 Timeout: m\n"
+               "error -5 GET /api/v1/nodes: 500 InternalError: m\n"
                "error -11 GET /api/v1/nodes: 429 TooManyRequests: m\n"
                "error -13 GET /api/v1/nodes: 403 Forbidden: m\n"
                "error -11 GET /api/v1/nodes: 429 TooManyRequests: m\n"
@@ -233,6 +239,26 @@ static void test_garbage(void)
         {WATCH "10&", {HELD}},
     };
     RUN_STREAM(steps, 0, "list\nerror -74 \nerror -71 \nlist\nsynced\n");
+}
+
+/* Nobody there for a while: the first server that answers is asked for a stream. */
+static void test_nobody_there(void)
+{
+    static const struct fake_step steps[] = {{STREAM, {HELD, .body = END_OF_LIST("12")}}};
+    struct recorder rec;
+    recorder_begin(&rec, steps, WEFT_ARRAY_LEN(steps));
+    const int port = fake_kube_port(rec.rig.fake);
+    fake_kube_stop(rec.rig.fake);
+    const struct weft_kube_reflector_options options = stream_options(&rec);
+    recorder_follow(&rec, &options, 4);
+    rec.rig.fake = fake_kube_start(fake_server_context(rec.rig.ca, "IP:127.0.0.1", NULL), port,
+                                   fake_script_answer, &rec.script);
+    CHECK(fake_script_wait(&rec.script, rec.rig.loop, LONG_ENOUGH));
+    weft_kube_reflector_free(weft_steal(&rec.reflector));
+    char *log = weft_buf_steal(&rec.log);
+    CHECK_CONTAINS(log, "error -111 \nerror -111 \nerror -111 \nerror -111 \n");
+    weft_free(log);
+    recorder_end(&rec, "");
 }
 
 /* ---- from inside the callbacks ---- */
@@ -389,6 +415,6 @@ static void test_no_circle(void)
 WEFT_SUITE(kube_stream, {"both_encodings", test_both_encodings}, {"refused", test_refused},
            {"broken", test_broken}, {"broken_once", test_broken_once},
            {"busy_server", test_busy_server}, {"silent", test_silent},
-           {"without_end", test_without_end}, {"garbage", test_garbage},
-           {"free_inside", test_free_inside}, {"relist_inside", test_relist_inside},
-           {"no_circle", test_no_circle})
+           {"without_end", test_without_end}, {"nobody_there", test_nobody_there},
+           {"garbage", test_garbage}, {"free_inside", test_free_inside},
+           {"relist_inside", test_relist_inside}, {"no_circle", test_no_circle})
