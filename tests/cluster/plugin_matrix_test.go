@@ -332,11 +332,11 @@ func TestMatrixUpgrade(t *testing.T) {
 func TestMatrixLibraryHangs(t *testing.T) {
 	t.Parallel()
 	n, driver := driverMatrixNode(t, "hgx-h100-8.json", bed.GPU, 8)
-	hang := 3 * time.Second
-	if long(2) > 1 {
-		hang = 60 * time.Second / 4 // 20 of them make five minutes
-	}
 	n.inject(func(i int) {
+		hang := 3 * time.Second
+		if long(2) > 1 && i == 0 {
+			hang = time.Minute
+		}
 		driver.Change(t, func() {
 			driver.Hang("nvmlDeviceGetCount_v2", int(hang.Milliseconds()))
 			driver.Tell(map[string]any{"gpu": 0, "type": 256})
