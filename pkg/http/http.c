@@ -19,7 +19,13 @@ enum {
     REQUEST_MAX = 8192,
     SILENCE_S = 10,
     STREAM_BLOCK = 65536,
-    BACKLOG = 16
+    BACKLOG = 16,
+    CLIENTS_MAX = WEFT_HTTP_CONNECTIONS_MAX + 1 /* the one that makes the oldest go */
+};
+
+struct client {
+    const struct MHD_Connection *connection;
+    int fd; /* the connection's */
 };
 
 struct weft_http {
@@ -30,6 +36,8 @@ struct weft_http {
     struct weft_timer *timer;
     int fd; /* the listening socket, until the daemon owns it */
     uint16_t port;
+    struct client clients[CLIENTS_MAX]; /* the oldest first */
+    size_t client_count;
 };
 
 /* ---- the address ---- */
@@ -272,6 +280,48 @@ static void on_log(void *data, const char *format, va_list values)
     (void)values;
 }
 
+/* ---- who is connected ---- */
+
+static void add_client(struct weft_http *http, struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (info == NULL || http->client_count == CLIENTS_MAX) {
+        return;
+    }
+    http->clients[http->client_count++] =
+        (struct client){.connection = connection, .fd = info->connect_fd};
+    if (http->client_count == CLIENTS_MAX) {
+        (void)shutdown(http->clients[0].fd, SHUT_RDWR); /* the daemon sees it and closes it */
+    }
+}
+
+static void remove_client(struct weft_http *http, const struct MHD_Connection *connection)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < http->client_count; i++) {
+        if (http->clients[i].connection != connection) {
+            http->clients[kept++] = http->clients[i];
+        }
+    }
+    http->client_count = kept;
+}
+
+/* A connection too many ends the oldest: were it turned away, a few that never end their request
+ * would keep the kubelet's probes out, and the kubelet would end us. */
+static void on_connection(void *data, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    (void)context;
+    struct weft_http *http = data;
+    WEFT_CHECK(http, HTTP_MAGIC);
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        add_client(http, connection);
+    } else {
+        remove_client(http, connection);
+    }
+}
+
 /* ---- on the loop ---- */
 
 static unsigned connections(const struct weft_http *http)
@@ -319,12 +369,12 @@ static int start(struct weft_http *http, struct weft_error *err)
     if (rc < 0) {
         return rc;
     }
-    http->daemon =
-        MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, http,
-                         MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET,
-                         http->fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)WEFT_HTTP_CONNECTIONS_MAX,
-                         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_S,
-                         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_MAX, MHD_OPTION_END);
+    http->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, http,
+        MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET, http->fd,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CLIENTS_MAX, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, http, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_S,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_MAX, MHD_OPTION_END);
     if (http->daemon == NULL) {
         return weft_err_nomem(err);
     }

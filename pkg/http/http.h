@@ -3,7 +3,8 @@
  * without a thread or a wake-up of its own. A layer over libmicrohttpd; no other folder includes
  * its header. Plain HTTP: its TLS is left out of the link (gnutls-stub.c), which saves 2.6 MB.
  *
- * Bounded: 16 connections, 8 KiB a request, 10 s of silence; more is refused or cut. */
+ * Bounded: 16 connections (a further one ends the oldest), 8 KiB a request, 10 s of silence; more
+ * is refused or cut. */
 #ifndef WEFT_HTTP_HTTP_H
 #define WEFT_HTTP_HTTP_H
 

@@ -366,6 +366,34 @@ static void too_many_connections_do_not_stop_it(void)
     stop(&s);
 }
 
+/* They send a byte now and then, so that silence does not end them. */
+static void requests_that_never_end_keep_no_probe_out(void)
+{
+    struct server s;
+    start(&s);
+    struct client slow[WEFT_HTTP_CONNECTIONS_MAX];
+    bool never = false;
+    for (size_t i = 0; i < WEFT_HTTP_CONNECTIONS_MAX; i++) {
+        connect_client(&s, &slow[i]);
+        (void)weft_loop_run_until(s.loop, &never, 5 * WEFT_NS_PER_MS);
+        say(&slow[i], "GET /hello HTTP/1.1\r\nX-Slow: a");
+    }
+    (void)weft_loop_run_until(s.loop, &never, 20 * WEFT_NS_PER_MS);
+    CHECK(!slow[0].done);
+    struct client probe;
+    connect_client(&s, &probe);
+    CHECK_CONTAINS(ask(&probe, "GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"),
+                   "hello");
+    CHECK(slow[0].done);
+    CHECK(!slow[1].done);
+    CHECK(!slow[WEFT_HTTP_CONNECTIONS_MAX - 1].done);
+    leave(&probe);
+    for (size_t i = 0; i < WEFT_HTTP_CONNECTIONS_MAX; i++) {
+        leave(&slow[i]);
+    }
+    stop(&s);
+}
+
 static void a_big_page_arrives_whole(void)
 {
     struct server s;
@@ -515,6 +543,7 @@ WEFT_SUITE(http, {"a page is answered", a_page_is_answered},
            {"garbage and long requests end their connection only",
             garbage_and_long_requests_end_their_connection_only},
            {"too many connections do not stop it", too_many_connections_do_not_stop_it},
+           {"requests that never end keep no probe out", requests_that_never_end_keep_no_probe_out},
            {"a big page arrives whole", a_big_page_arrives_whole},
            {"a page in parts", a_page_in_parts}, {"a slow reader of parts", a_slow_reader_of_parts},
            {"the end closes open connections", the_end_closes_open_connections},
