@@ -5,14 +5,18 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "pkg/base/map.h"
 #include "pkg/base/mem.h"
 #include "pkg/base/str.h"
 #include "pkg/json/json.h"
 #include "pkg/yaml/yaml.h"
 
+enum { LINEAR_KEYS_MAX = 16 }; /* keys that are compared one by one: most objects have fewer */
+
 struct level {
     struct weft_json *node;
-    char *key; /* of an object, waiting for its value */
+    char *key;             /* of an object, waiting for its value */
+    struct weft_map *keys; /* of an object with more than LINEAR_KEYS_MAX of them */
 };
 
 struct reader {
@@ -41,6 +45,31 @@ static enum weft_json_type plain_type(const char *text, size_t len)
     return weft_json_number_type(text, len);
 }
 
+/* 0, -EEXIST for a second member of that key, -ENOMEM. */
+static int note_key(struct level *level, const char *key)
+{
+    const size_t count = weft_json_count(level->node);
+    if (level->keys == NULL && count < LINEAR_KEYS_MAX) {
+        return weft_json_get(level->node, key) != NULL ? -EEXIST : 0;
+    }
+    if (level->keys == NULL) {
+        level->keys = weft_map_new(SIZE_MAX);
+        for (size_t i = 0; level->keys != NULL && i < count; i++) {
+            if (weft_map_put(level->keys, weft_json_key(weft_json_at(level->node, i)), 0) < 0) {
+                return -ENOMEM;
+            }
+        }
+    }
+    const int rc = level->keys != NULL ? weft_map_put(level->keys, key, 0) : -ENOMEM;
+    return rc == 1 ? -EEXIST : rc;
+}
+
+static void level_done(struct level *level)
+{
+    weft_free(weft_steal(&level->key));
+    weft_map_free(weft_steal(&level->keys));
+}
+
 /* The scalar becomes a key, or the value of the waiting key, or an element. */
 static int on_key(struct reader *r, const yaml_event_t *event)
 {
@@ -55,12 +84,13 @@ static int on_key(struct reader *r, const yaml_event_t *event)
     if (strcmp(text, "<<") == 0 && event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE) {
         return refuse(r, event, "merge keys (<<) are not read");
     }
-    if (weft_json_get(top->node, text) != NULL) {
+    const int rc = note_key(top, text);
+    if (rc == -EEXIST) {
         return weft_err_set(r->err, -EINVAL, WEFT_ERR_YAML,
                             "%s:%zu: the field %.60s is there twice", r->name,
                             event->start_mark.line + 1, text);
     }
-    top->key = weft_strdup(text);
+    top->key = rc == 0 ? weft_strdup(text) : NULL;
     return top->key != NULL ? 0 : weft_err_nomem(r->err);
 }
 
@@ -125,7 +155,7 @@ static int on_event(struct reader *r, const yaml_event_t *event)
         return refuse(r, event, "anchors, aliases and tags are not read");
     }
     if (event->type == YAML_SEQUENCE_END_EVENT || event->type == YAML_MAPPING_END_EVENT) {
-        r->depth--;
+        level_done(&r->stack[--r->depth]);
         return 0;
     }
     if (event->type != YAML_SCALAR_EVENT && event->type != YAML_SEQUENCE_START_EVENT &&
@@ -169,7 +199,7 @@ int weft_yaml_parse_all(const char *text, size_t len, const char *name, struct w
     const int rc = read_events(&r);
     yaml_parser_delete(&r.parser);
     for (size_t i = 0; i < WEFT_ARRAY_LEN(r.stack); i++) {
-        weft_free(r.stack[i].key);
+        level_done(&r.stack[i]);
     }
     if (rc == 0) {
         *ret_root = weft_steal(&list);

@@ -3,6 +3,7 @@
 #include "pkg/yaml/yaml.h"
 
 #include <errno.h>
+#include <time.h>
 
 #include "pkg/base/buf.h"
 #include "pkg/json/json.h"
@@ -75,6 +76,25 @@ static void test_refused(void)
     check_refused(deep, "nested too deeply");
 }
 
+/* As many keys as a file of the largest size may have are read in the time of a file that is read,
+ * not in that of each key against each: the plugin answers the kubelet on the same thread. */
+static void test_many_keys(void)
+{
+    enum { KEYS = 100000 };
+    weft_auto(weft_buf_done) struct weft_buf text;
+    weft_buf_init(&text, 1U << 21);
+    for (int i = 0; i < KEYS; i++) {
+        (void)weft_buf_printf(&text, "k%d: 1\n", i);
+    }
+    weft_auto(weft_json_free) struct weft_json *root = NULL;
+    const clock_t start = clock();
+    CHECK_INT(parse(weft_buf_text(&text), &root, NULL), 0);
+    CHECK((clock() - start) / CLOCKS_PER_SEC < 10); /* a second, with sanitizers a few */
+    CHECK_INT(weft_json_count(root), KEYS);
+    (void)weft_buf_puts(&text, "k500: 1\n");
+    check_refused(weft_buf_text(&text), "c.yaml:100001: the field k500 is there twice");
+}
+
 static void test_write_keeps_types(void)
 {
     /* strings that YAML readers would take for other types, and a key that needs quotes */
@@ -106,7 +126,10 @@ static void test_out_of_memory(void)
     for (uint64_t nth = 1;; nth++) {
         struct weft_json *root = NULL;
         (void)weft_mem_fail_after(nth);
-        const int rc = parse("a: [1, {b: c}]\nd: true\n", &root, NULL);
+        const int rc = parse("a: [1, {b: c}]\nd: true\n"
+                             "e: {a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, i: 1, j: 1, k: 1,"
+                             " l: 1, m: 1, n: 1, o: 1, p: 1, q: 1, r: 1}\n",
+                             &root, NULL);
         (void)weft_mem_fail_after(0);
         weft_json_free(root);
         if (rc == 0) {
@@ -118,4 +141,5 @@ static void test_out_of_memory(void)
 }
 
 WEFT_SUITE(yaml, {"types", test_types}, {"documents", test_documents}, {"refused", test_refused},
-           {"write keeps types", test_write_keeps_types}, {"out of memory", test_out_of_memory})
+           {"many keys", test_many_keys}, {"write keeps types", test_write_keeps_types},
+           {"out of memory", test_out_of_memory})
