@@ -6,11 +6,15 @@
 
 #include "controller/controller.h"
 #include "controller/options.h"
+#include "pkg/base/file.h"
 
 int main(int argc, char *argv[])
 {
     struct weft_error err = {0};
     struct weft_options options = {0};
+    if (weft_fd_keep_standard() < 0) {
+        return 1; /* and nobody to tell it */
+    }
     if (weft_options_parse(argc, argv, &options, &err) < 0) {
         (void)fprintf(stderr, "weft-controller: %s\nTry weft-controller --help.\n", err.message);
         return 2;

@@ -118,8 +118,24 @@ static char *temporary_of(const char *path)
     return weft_asprintf("%.*s.%s.tmp", (int)(name - path), path, name);
 }
 
+/* What stands at the path may be a device or a pipe (/dev/stdout, /dev/null), which a rename would
+ * put a file in the place of, for everybody on the machine. */
+static int check_replaceable(const char *path, struct weft_error *err)
+{
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
+                            "%s is no regular file, and is not replaced by one", path);
+    }
+    return 0;
+}
+
 static int replace(const char *path, const struct weft_buf *text, struct weft_error *err)
 {
+    const int replaceable = check_replaceable(path, err);
+    if (replaceable < 0) {
+        return replaceable;
+    }
     weft_autofree char *temporary = temporary_of(path);
     if (temporary == NULL) {
         return weft_err_nomem(err);
@@ -218,6 +234,15 @@ void weft_feature_file_update(struct weft_feature_file *file, const struct weft_
         return;
     }
     settle(file);
+}
+
+int weft_feature_file_remove(const char *path, struct weft_error *err)
+{
+    const int rc = check_replaceable(path, err);
+    if (rc == 0 && unlink(path) < 0 && errno != ENOENT) {
+        return weft_err_errno(err, errno, "remove %s", path);
+    }
+    return rc;
 }
 
 /* ---- life ---- */

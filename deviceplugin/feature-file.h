@@ -33,4 +33,8 @@ WEFT_DEFINE_AUTO(struct weft_feature_file, weft_feature_file_free)
  * stay. */
 void weft_feature_file_update(struct weft_feature_file *file, const struct weft_machine *machine);
 
+/* Removes such a file, if it is there. -EINVAL for what is no regular file, -errno. */
+int weft_feature_file_remove(const char *path, struct weft_error *err)
+    __attribute__((warn_unused_result));
+
 #endif

@@ -5,14 +5,15 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "deviceplugin/cdi.h"
+#include "deviceplugin/feature-file.h"
 #include "deviceplugin/options.h"
 #include "deviceplugin/plugin.h"
 #include "deviceplugin/reload.h"
 #include "pkg/base/buf.h"
+#include "pkg/base/file.h"
 #include "pkg/base/log.h"
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -75,8 +76,8 @@ static int uninstall(const struct weft_options *options)
     }
     (void)printf("removed %d CDI file%s\n", removed, removed == 1 ? "" : "s");
     const char *labels = options->labels.file;
-    if (labels != NULL && unlink(labels) < 0 && errno != ENOENT) {
-        (void)fprintf(stderr, "weft-device-plugin: remove %s: %s\n", labels, strerror(errno));
+    if (labels != NULL && weft_feature_file_remove(labels, &err) < 0) {
+        (void)fprintf(stderr, "weft-device-plugin: %s\n", err.message);
         return EXIT_FAILED;
     }
     return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
@@ -106,6 +107,9 @@ static int run(const struct weft_command *command, struct weft_options *options)
 int main(int argc, char **argv)
 {
     (void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    if (weft_fd_keep_standard() < 0) {
+        return EXIT_FAILED; /* and nobody to tell it */
+    }
     struct weft_error err = {0};
     weft_auto(weft_options_done) struct weft_options options = {0};
     const int rc = weft_options_read(argc, argv, getenv, &options, &err);

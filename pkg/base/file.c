@@ -13,6 +13,20 @@
 #include "pkg/base/buf.h"
 #include "pkg/base/mem.h"
 
+int weft_fd_keep_standard(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0) {
+            continue;
+        }
+        /* the lowest free number is this one; a child has it too */
+        if (open("/dev/null", O_RDWR) < 0) { /* NOLINT(android-cloexec-open) */
+            return -errno;
+        }
+    }
+    return 0;
+}
+
 int weft_fd_read(int fd, size_t max, char **ret_text, size_t *ret_len, struct weft_error *err)
 {
     weft_auto(weft_buf_done) struct weft_buf buf;

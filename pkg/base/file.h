@@ -23,6 +23,10 @@ int weft_file_read_regular(const char *path, size_t max, char **ret_text, size_t
 /* Writes all bytes, retrying short writes and EINTR. */
 int weft_fd_write(int fd, const void *bytes, size_t len, struct weft_error *err)
     __attribute__((warn_unused_result));
+/* Opens /dev/null for each of the three standard descriptors that the program was started without,
+ * so that no socket gets its number: the log would be written into it. At the start of a program.
+ * -errno. */
+int weft_fd_keep_standard(void) __attribute__((warn_unused_result));
 /* Replaces path atomically: a temporary file beside it, fsync, rename. mode as for open. On
  * failure path is as it was. */
 int weft_file_replace(const char *path, const void *bytes, size_t len, unsigned mode,

@@ -192,6 +192,21 @@ static void test_errors(void)
     CHECK_STR(text, "a?b\n??\xc3\xa9");
 }
 
+static void test_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        const int saved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        CHECK(saved > STDERR_FILENO);
+        CHECK_INT(close(fd), 0);
+        const int rc = weft_fd_keep_standard();
+        const int flags = fcntl(fd, F_GETFD);
+        CHECK_INT(dup2(saved, fd), fd);
+        CHECK_INT(close(saved), 0);
+        CHECK_INT(rc, 0);
+        CHECK_INT(flags, 0);
+    }
+}
+
 static void test_files(void)
 {
     char path[256];
@@ -258,4 +273,5 @@ static void test_time_text(void)
 WEFT_SUITE(base, {"split and lines", test_split_and_lines}, {"numbers", test_numbers},
            {"natural order", test_natural_order}, {"text checks", test_text_checks},
            {"buffer", test_buf}, {"map against a table", test_map_random}, {"errors", test_errors},
-           {"files", test_files}, {"log lines", test_log}, {"time text", test_time_text})
+           {"standard descriptors", test_standard_descriptors}, {"files", test_files},
+           {"log lines", test_log}, {"time text", test_time_text})

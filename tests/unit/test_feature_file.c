@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The file with labels: when it is written, and what stands in it. */
+#include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -161,7 +162,31 @@ static void what_cannot_be_written_harms_nothing(void)
     down(&b);
 }
 
+/* Were it renamed over, as root and with a path like /dev/stdout, it would be gone for all. */
+static void a_device_or_a_pipe_stays_what_it_is(void)
+{
+    struct bench b;
+    struct stat st = {0};
+    struct weft_error err = {0};
+    up(&b);
+    CHECK_INT(mkfifo(b.path, 0600), 0);
+    weft_feature_file_update(b.file, b.machine);
+    CHECK_INT(lstat(b.path, &st), 0);
+    CHECK(S_ISFIFO(st.st_mode));
+    CHECK(access(b.temporary, F_OK) < 0);
+    CHECK_INT(weft_feature_file_remove(b.path, &err), -EINVAL);
+    CHECK_CONTAINS(err.message, "is no regular file");
+    CHECK_INT(lstat(b.path, &st), 0);
+    CHECK_INT(unlink(b.path), 0);
+    CHECK_INT(weft_feature_file_remove(b.path, &err), 0);
+    weft_feature_file_update(b.file, b.machine);
+    CHECK_INT(weft_feature_file_remove(b.path, &err), 0);
+    CHECK(access(b.path, F_OK) < 0);
+    down(&b);
+}
+
 WEFT_SUITE(feature_file,
            {"is written when it changes, and only then", is_written_when_it_changes_and_only_then},
            {"stays over restarts", stays_over_restarts},
-           {"what cannot be written harms nothing", what_cannot_be_written_harms_nothing})
+           {"what cannot be written harms nothing", what_cannot_be_written_harms_nothing},
+           {"a device or a pipe stays what it is", a_device_or_a_pipe_stays_what_it_is})
