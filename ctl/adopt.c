@@ -132,7 +132,7 @@ static int list_hypernodes(struct run *run, struct weft_error *err)
     }
     do {
         weft_auto(weft_buf_done) struct weft_buf query;
-        weft_buf_init(&query, 4 * TOKEN_MAX);
+        weft_buf_init(&query, 4 * (size_t)TOKEN_MAX);
         (void)weft_buf_printf(&query, "limit=%d", PAGE);
         if (run->more[0] != '\0') {
             weft_kube_put_param(&query, "continue", run->more);

@@ -52,12 +52,11 @@ static int check_step(struct weft_model *model, const struct weft_hypernode *hn,
 int weft_adopt_build(const struct weft_hypernode_set *set, const char *instance,
                      struct weft_adopt_plan *ret_plan, struct weft_error *err)
 {
-    weft_auto(weft_adopt_plan_done) struct weft_adopt_plan plan = {0};
+    struct weft_adopt_plan plan = {0};
     weft_auto(weft_model_free) struct weft_model *model = weft_model_new(false);
     weft_autofree struct weft_hypernode_ref *ascending = weft_hypernode_set_ascending(set);
-    plan.items = weft_calloc(set->count + 1, sizeof(*plan.items));
-    if (model == NULL || ascending == NULL || plan.items == NULL ||
-        weft_model_load(model, set) < 0) {
+    weft_autofree size_t *items = weft_calloc(set->count + 1, sizeof(*items));
+    if (model == NULL || ascending == NULL || items == NULL || weft_model_load(model, set) < 0) {
         return weft_err_nomem(err);
     }
     const enum weft_model_outcome before = weft_model_session(model, WEFT_MODEL_JOB_TOPOLOGY);
@@ -70,10 +69,10 @@ int weft_adopt_build(const struct weft_hypernode_set *set, const char *instance,
         if (rc < 0) {
             return rc;
         }
-        plan.items[plan.count++] = (size_t)(hn - set->items);
+        items[plan.count++] = (size_t)(hn - set->items);
     }
+    plan.items = weft_steal(&items);
     *ret_plan = plan;
-    plan = (struct weft_adopt_plan){0};
     return 0;
 }
 

@@ -85,6 +85,7 @@ int decide_world_decide(struct decide_world *w)
 {
     static const struct weft_names_of_ours ours = {.prefix = "weft.dev/", .instance = "weft"};
     const struct weft_source_result *results[WEFT_CONFIG_SOURCES_MAX] = {0};
+    results[0] = w->result;
     weft_decision_done(&w->decision);
     const struct weft_decide_input input = {
         .config = w->config,

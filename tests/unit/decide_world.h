@@ -18,6 +18,7 @@ struct decide_world {
     struct weft_acceptance accepted[WEFT_REFUSALS_MAX];
     size_t accepted_count;
     const enum weft_keep_gang *gangs;
+    const struct weft_source_result *result; /* of the first source, if it is a switch graph */
     const struct weft_hypernode_set *places;
     bool lost;
     bool prunes;

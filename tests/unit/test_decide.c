@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "controller/forest.h"
 #include "controller/labelled.h"
 #include "pkg/base/clock.h"
 #include "pkg/base/file.h"
 #include "pkg/fabric/fabric.h"
 #include "pkg/source/config.h"
+#include "pkg/source/source.h"
 #include "tests/unit/decide_world.h"
 #include "tests/unit/hypernodes.h"
 #include "tests/unit/unit.h"
@@ -194,6 +196,61 @@ static void test_tiers_renamed(void)
     decide_world_done(&w);
 }
 
+#define SWITCHES "tiers: [leaf, spine]\nsources:\n- infiniband: {dump: /nowhere}\n"
+
+static void parse_dump(struct weft_source_result *ret)
+{
+    weft_autofree char *text = NULL;
+    size_t len = 0;
+    CHECK_INT(weft_file_read("tests/fixtures/fabric/two-racks.ibnetdiscover.txt", 1 << 20, &text,
+                             &len, NULL),
+              0);
+    *ret = (struct weft_source_result){0};
+    CHECK_INT(weft_parse_infiniband(text, len, "dump", &ret->fabric, NULL), 0);
+}
+
+static const char *leaf_identity(const struct decide_world *w)
+{
+    const struct weft_forest *places = w->decision.places;
+    const size_t leaf = weft_forest_home(places, "gpu-11.example");
+    return leaf != WEFT_FOREST_NONE ? weft_forest_object(places, leaf)->identity : "";
+}
+
+/* The first rack's group is known by one of its two leaf switches. A partial look, which sees both,
+ * does not say what it is known by from then on; a whole one does, by one write. */
+static void test_part_keeps_identities(void)
+{
+    struct decide_world w;
+    struct weft_source_result dump;
+    parse_dump(&dump);
+    decide_world_init(&w, SWITCHES);
+    for (size_t i = 1; i <= 3; i++) {
+        char name[24];
+        (void)snprintf(name, sizeof(name), "gpu-1%zu.example", i);
+        decide_world_label(&w, name, "x", "y");
+    }
+    w.result = &dump;
+    decide_world_decided(&w);
+    CHECK_STR(leaf_identity(&w), "switch:00a1000000000111,00a1000000000112");
+    decide_world_carry_out(&w);
+    for (size_t i = 0; i < w.live.count; i++) {
+        if (w.live.items[i].tier == 1) {
+            CHECK_INT(weft_hypernode_set_text(&w.live.items[i].identity, "switch:00a1000000000111"),
+                      0);
+        }
+    }
+    dump.partial = true;
+    decide_world_decided(&w);
+    CHECK_INT(w.decision.plan.step_count, 0);
+    CHECK_STR(leaf_identity(&w), "switch:00a1000000000111");
+    dump.partial = false;
+    decide_world_decided(&w);
+    CHECK_INT(w.decision.plan.step_count, 1);
+    CHECK_STR(leaf_identity(&w), "switch:00a1000000000111,00a1000000000112");
+    decide_world_done(&w);
+    weft_fabric_free(dump.fabric);
+}
+
 /* Two sources of labels: that one of them loses everything does not hold the other's moves. */
 static void test_two_sources(void)
 {
@@ -328,7 +385,8 @@ WEFT_SUITE(decide, {"first pass", test_first_pass},
            {"selector and exclude", test_selector_and_exclude},
            {"lost labels keep the place", test_lost_labels_keep_the_place},
            {"all labels lost", test_all_labels_lost}, {"brake", test_brake},
-           {"tiers renamed", test_tiers_renamed}, {"two sources", test_two_sources},
+           {"tiers renamed", test_tiers_renamed},
+           {"part keeps identities", test_part_keeps_identities}, {"two sources", test_two_sources},
            {"pruned tierName", test_pruned_tier_name}, {"foreign", test_foreign},
            {"fresh node is forgotten", test_fresh_node_is_forgotten},
            {"places from labels", test_places_from_labels}, {"without memory", test_without_memory})
