@@ -192,7 +192,7 @@ static void test_silent_watch(void)
     struct recorder rec;
     recorder_begin(&rec, steps, WEFT_ARRAY_LEN(steps));
     struct weft_kube_reflector_options options = recorder_options(&rec);
-    options.idle_ns = 60 * WEFT_NS_PER_MS;
+    options.idle_ns = 300 * WEFT_NS_PER_MS;
     recorder_follow(&rec, &options, 5);
     recorder_end(&rec, "list\nsynced\nerror -110 \nerror -110 \n+ a 13 x\n");
 }
