@@ -136,16 +136,17 @@ static int replace(const char *path, const struct weft_buf *text, struct weft_er
     if (replaceable < 0) {
         return replaceable;
     }
-    weft_autofree char *temporary = temporary_of(path);
-    if (temporary == NULL) {
+    weft_autofree char *base = temporary_of(path);
+    weft_autofree char *temporary = NULL;
+    weft_autoclose int fd = -1;
+    if (base == NULL) {
         return weft_err_nomem(err);
     }
-    weft_autoclose int fd =
-        open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
-    if (fd < 0) {
-        return weft_err_errno(err, errno, "create %s", temporary);
+    int rc = weft_file_temporary(base, FILE_MODE, &temporary, &fd, err);
+    if (rc < 0) {
+        return rc;
     }
-    int rc = fchmod(fd, FILE_MODE) < 0 ? weft_err_errno(err, errno, "mode of %s", temporary) : 0;
+    rc = fchmod(fd, FILE_MODE) < 0 ? weft_err_errno(err, errno, "mode of %s", temporary) : 0;
     rc = rc == 0 ? weft_fd_write(fd, weft_buf_text(text), text->len, err) : rc;
     if (rc == 0 && rename(temporary, path) < 0) {
         rc = weft_err_errno(err, errno, "rename %s to %s", temporary, path);

@@ -7,11 +7,14 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "pkg/base/buf.h"
 #include "pkg/base/mem.h"
+
+enum { TEMPORARIES_MAX = 16 }; /* processes that replace one file at the same time */
 
 int weft_fd_keep_standard(void)
 {
@@ -121,19 +124,59 @@ static int write_and_sync(int fd, const void *bytes, size_t len, struct weft_err
     return rc;
 }
 
+/* Is fd, which is open at path, ours alone? Not if another process has the lock, nor if one that
+ * had it has renamed the file away since. Where there are no locks there is nothing to tell. */
+static bool is_ours(int fd, const char *path)
+{
+    struct stat opened, named;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+        return false;
+    }
+    return fstat(fd, &opened) == 0 && stat(path, &named) == 0 && opened.st_ino == named.st_ino &&
+           opened.st_dev == named.st_dev;
+}
+
+int weft_file_temporary(const char *base, unsigned mode, char **ret_path, int *ret_fd,
+                        struct weft_error *err)
+{
+    for (int i = 0; i < TEMPORARIES_MAX; i++) {
+        weft_autofree char *path = weft_asprintf("%s-%d", base, i);
+        if (path == NULL) {
+            return weft_err_nomem(err);
+        }
+        weft_autoclose int fd =
+            open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, (mode_t)mode);
+        if (fd < 0) {
+            return weft_err_errno(err, errno, "create %s", path);
+        }
+        if (!is_ours(fd, path)) {
+            continue;
+        }
+        if (ftruncate(fd, 0) < 0) {
+            return weft_err_errno(err, errno, "empty %s", path);
+        }
+        *ret_path = weft_steal(&path);
+        *ret_fd = fd;
+        fd = -1;
+        return 0;
+    }
+    return weft_err_errno(err, EBUSY, "create %s", base);
+}
+
 int weft_file_replace(const char *path, const void *bytes, size_t len, unsigned mode,
                       struct weft_error *err)
 {
-    weft_autofree char *temp = weft_asprintf("%s.tmp-%ld", path, (long)getpid());
-    if (temp == NULL) {
+    weft_autofree char *base = weft_asprintf("%s.tmp", path);
+    weft_autofree char *temp = NULL;
+    weft_autoclose int fd = -1;
+    if (base == NULL) {
         return weft_err_nomem(err);
     }
-    weft_autoclose int fd =
-        open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, (mode_t)mode);
-    if (fd < 0) {
-        return weft_err_errno(err, errno, "create %s", temp);
+    int rc = weft_file_temporary(base, mode, &temp, &fd, err);
+    if (rc < 0) {
+        return rc;
     }
-    int rc = write_and_sync(fd, bytes, len, err);
+    rc = write_and_sync(fd, bytes, len, err);
     if (rc < 0) {
         rc = weft_err_wrap(err, rc, "%s", temp);
     } else if (rename(temp, path) < 0) {

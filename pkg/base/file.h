@@ -27,6 +27,11 @@ int weft_fd_write(int fd, const void *bytes, size_t len, struct weft_error *err)
  * so that no socket gets its number: the log would be written into it. At the start of a program.
  * -errno. */
 int weft_fd_keep_standard(void) __attribute__((warn_unused_result));
+/* Opens an empty file base-0, base-1 … that no other process writes: replicas of a program in
+ * containers all have the same pid. What a killed one left is used again. The caller frees the path
+ * and closes the descriptor, which has the lock. -errno; -EBUSY after 16. */
+int weft_file_temporary(const char *base, unsigned mode, char **ret_path, int *ret_fd,
+                        struct weft_error *err) __attribute__((warn_unused_result));
 /* Replaces path atomically: a temporary file beside it, fsync, rename. mode as for open. On
  * failure path is as it was. */
 int weft_file_replace(const char *path, const void *bytes, size_t len, unsigned mode,

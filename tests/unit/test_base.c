@@ -2,7 +2,9 @@
 /* pkg/base: text, numbers, buffers, maps, files, log lines. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -238,6 +240,48 @@ static void test_files(void)
     CHECK(over == NULL);
 }
 
+enum { REPLACEMENTS = 300 };
+
+static void *replace_often(void *data)
+{
+    const char *path = data;
+    size_t failed = 0;
+    for (size_t i = 0; i < REPLACEMENTS; i++) {
+        failed += weft_file_replace(path, "0123456789", i % 11, 0644, NULL) < 0;
+    }
+    return failed > 0 ? data : NULL;
+}
+
+/* Two containers with one folder of the host, during an upgrade: each program has the pid 1, so
+ * their temporary files had one name. Here two threads, of one pid too. */
+static void test_files_of_one_pid(void)
+{
+    char path[256], held[300];
+    (void)snprintf(path, sizeof(path), "%s/base-shared", weft_test_dir());
+    (void)snprintf(held, sizeof(held), "%s.tmp-0", path);
+    pthread_t other;
+    CHECK_INT(pthread_create(&other, NULL, replace_often, path), 0);
+    CHECK(replace_often(path) == NULL);
+    void *failed = path;
+    CHECK_INT(pthread_join(other, &failed), 0);
+    CHECK(failed == NULL);
+    CHECK(access(held, F_OK) < 0);
+    /* one that another process writes is left alone, one of a process that was killed is used */
+    CHECK_INT(weft_file_replace(held, "half a fi", 9, 0644, NULL), 0);
+    weft_autoclose int fd = open(held, O_RDONLY | O_CLOEXEC);
+    CHECK_INT(flock(fd, LOCK_EX), 0);
+    CHECK_INT(weft_file_replace(path, "whole", 5, 0644, NULL), 0);
+    weft_autofree char *half = NULL;
+    CHECK_INT(weft_file_read(held, 20, &half, NULL, NULL), 0);
+    CHECK_STR(half, "half a fi");
+    CHECK_INT(flock(fd, LOCK_UN), 0);
+    CHECK_INT(weft_file_replace(path, "new", 3, 0644, NULL), 0);
+    CHECK(access(held, F_OK) < 0);
+    weft_autofree char *text = NULL;
+    CHECK_INT(weft_file_read(path, 20, &text, NULL, NULL), 0);
+    CHECK_STR(text, "new");
+}
+
 static void check_log(enum weft_log_format format, const char *expected)
 {
     int fds[2];
@@ -274,4 +318,5 @@ WEFT_SUITE(base, {"split and lines", test_split_and_lines}, {"numbers", test_num
            {"natural order", test_natural_order}, {"text checks", test_text_checks},
            {"buffer", test_buf}, {"map against a table", test_map_random}, {"errors", test_errors},
            {"standard descriptors", test_standard_descriptors}, {"files", test_files},
-           {"log lines", test_log}, {"time text", test_time_text})
+           {"files of one pid", test_files_of_one_pid}, {"log lines", test_log},
+           {"time text", test_time_text})

@@ -35,7 +35,7 @@ static void up(struct bench *b)
     *b = (struct bench){.now_ns = INT64_C(1764500000) * WEFT_NS_PER_S};
     (void)snprintf(b->dir, sizeof(b->dir), "%s/ff%d", weft_test_dir(), number++);
     (void)snprintf(b->path, sizeof(b->path), "%s/weft", b->dir);
-    (void)snprintf(b->temporary, sizeof(b->temporary), "%s/.weft.tmp", b->dir);
+    (void)snprintf(b->temporary, sizeof(b->temporary), "%s/.weft.tmp-0", b->dir);
     (void)snprintf(b->type, sizeof(b->type), "%s/type", b->dir);
     CHECK_INT(mkdir(b->dir, 0700), 0);
     CHECK_INT(weft_file_replace(b->type, "Model 7\nmore\n", 13, 0600, NULL), 0);
