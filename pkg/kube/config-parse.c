@@ -188,13 +188,58 @@ static int take_server(struct weft_kube_config *config, const struct weft_json *
     return rc == -ENOMEM ? weft_err_nomem(err) : rc;
 }
 
+static bool is_visible(const char *text)
+{
+    for (; *text > ' ' && *text <= '~'; text++) {
+    }
+    return *text == '\0';
+}
+
+/* The schemes that client-go takes. What a proxy-url is, is never told: it may hold a password. */
+static int take_proxy(struct weft_kube_config *config, const struct weft_json *cluster,
+                      struct weft_error *err)
+{
+    static const char *const schemes[] = {"http://", "https://", "socks5://"};
+    const int rc = take_text(cluster, "proxy-url", &config->proxy_url, err);
+    if (rc < 0 || config->proxy_url == NULL) {
+        return rc;
+    }
+    const char *const url = config->proxy_url;
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(schemes); i++) {
+        const size_t len = strlen(schemes[i]);
+        if (strncmp(url, schemes[i], len) == 0 && is_visible(url) && url[len] != '\0' &&
+            strchr("/:?#@", url[len]) == NULL) {
+            return 0;
+        }
+    }
+    return weft_json_error(weft_json_get(cluster, "proxy-url"), err,
+                           "the proxy must be http://, https:// or "
+                           "socks5://[USER:PASSWORD@]HOST[:PORT]");
+}
+
+/* It stands for the host in URLs. */
+static int take_server_name(struct weft_kube_config *config, const struct weft_json *cluster,
+                            struct weft_error *err)
+{
+    const int rc = take_text(cluster, "tls-server-name", &config->tls_server_name, err);
+    const char *const name = config->tls_server_name;
+    if (rc < 0 || name == NULL) {
+        return rc;
+    }
+    if (!is_visible(name) || strpbrk(name, "/?#%@\"<>\\") != NULL) {
+        return weft_json_error(weft_json_get(cluster, "tls-server-name"), err,
+                               "expected a host name");
+    }
+    return 0;
+}
+
 static int take_cluster(struct weft_kube_config *config, const struct weft_json *cluster,
                         struct weft_error *err)
 {
     int rc = take_server(config, cluster, err);
     rc = rc < 0 ? rc : take_blob(config, cluster, "certificate-authority", &config->ca, err);
-    rc = rc < 0 ? rc : take_text(cluster, "tls-server-name", &config->tls_server_name, err);
-    rc = rc < 0 ? rc : take_text(cluster, "proxy-url", &config->proxy_url, err);
+    rc = rc < 0 ? rc : take_server_name(config, cluster, err);
+    rc = rc < 0 ? rc : take_proxy(config, cluster, err);
     rc = rc < 0 ? rc
                 : weft_json_get_bool(cluster, "insecure-skip-tls-verify", &config->insecure, err);
     if (rc < 0 || !config->insecure) {

@@ -131,6 +131,19 @@ static void test_refused_parts(void)
     check_refused("server: \"https://h\", insecure-skip-tls-verify: true, "
                   "certificate-authority: ca.crt",
                   "", -EINVAL, "a certificate authority is given as well");
+    check_refused("server: \"https://h\", proxy-url: \"foo://x:s3cret@h\"", "", -EINVAL,
+                  ":6: clusters[0].cluster.proxy-url: the proxy must be http://, https:// or");
+    check_refused("server: \"https://h\", proxy-url: \"h:3128\"", "", -EINVAL, "the proxy must be");
+    check_refused("server: \"https://h\", proxy-url: \"http://\"", "", -EINVAL,
+                  "the proxy must be");
+    check_refused("server: \"https://h\", proxy-url: \"http://:1\"", "", -EINVAL,
+                  "the proxy must be");
+    check_refused("server: \"https://h\", proxy-url: \"http://a b\"", "", -EINVAL,
+                  "the proxy must be");
+    check_refused("server: \"https://h\", tls-server-name: \"a b\"", "", -EINVAL,
+                  ":6: clusters[0].cluster.tls-server-name: expected a host name");
+    check_refused("server: \"https://h\", tls-server-name: \"a/b\"", "", -EINVAL,
+                  "expected a host name");
     check_refused(good, "client-certificate: c.crt", -EINVAL, "without client-key");
     check_refused(good, "client-key-data: a2V5", -EINVAL, "without client-certificate");
     check_refused(good, "token: [s3cret]", -EINVAL, "users[0].user.token");
