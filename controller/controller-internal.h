@@ -91,6 +91,8 @@ struct weft_controller {
     struct weft_timer *deadline; /* of stopping, and of --once waiting for the Lease */
     bool forced;
     char other_holder[WEFT_CONTROLLER_IDENTITY_MAX]; /* of the Lease, last seen; "" = none */
+    char lease_told[WEFT_ERROR_MESSAGE_MAX];         /* the Lease's error in the log, and */
+    int64_t lease_told_at;                           /* when it was told; monotonic */
     struct weft_error last_error;                    /* met at the API server; code 0 = none */
     int64_t last_error_at;                           /* monotonic */
     int64_t failing_since; /* monotonic; of a run that ends; 0 = the last list got through */

@@ -24,6 +24,9 @@
  * back in that time as well. */
 #define ONCE_WAIT_NS (30 * WEFT_NS_PER_S)
 
+/* The Lease is tried every two seconds: an error that stays is a line so seldom. */
+#define LEASE_TELL_NS (60 * WEFT_NS_PER_S)
+
 /* more than lies between two looks at the Lease: 2.4 s, and 4 s for an answer */
 #define LOOK_MAX_NS (8 * WEFT_NS_PER_S)
 
@@ -40,6 +43,7 @@ static void on_acquired(void *data)
     c->leading = true;
     c->stats.leads++;
     c->failing_since = 0;
+    c->lease_told[0] = '\0';
     weft_timer_stop(c->deadline);
     weft_log(WEFT_LOG_INFO, "leading", WEFT_KV_S("identity", c->identity));
     weft_debounce_init(&c->debounce, c->config->debounce.quiet_ns, c->config->debounce.max_ns);
@@ -134,12 +138,24 @@ static void create_namespace(struct weft_controller *c)
     (void)!weft_kube_submit(c->client, &op, NULL, NULL);
 }
 
+static void log_error(struct weft_controller *c, const struct weft_error *error)
+{
+    const int64_t now = weft_controller_now();
+    const bool told =
+        strcmp(c->lease_told, error->message) == 0 && now - c->lease_told_at < LEASE_TELL_NS;
+    weft_log(told ? WEFT_LOG_DEBUG : WEFT_LOG_WARN, "lease", WEFT_KV_S("name", c->options->lease),
+             WEFT_KV_S("error", error->message), WEFT_KV_S("audit_id", error->request_id));
+    if (!told) {
+        (void)snprintf(c->lease_told, sizeof(c->lease_told), "%s", error->message);
+        c->lease_told_at = now;
+    }
+}
+
 static void on_error(void *data, const struct weft_error *error)
 {
     struct weft_controller *c = data;
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
-    weft_log(WEFT_LOG_WARN, "lease", WEFT_KV_S("name", c->options->lease),
-             WEFT_KV_S("error", error->message), WEFT_KV_S("audit_id", error->request_id));
+    log_error(c, error);
     if (error->domain == WEFT_ERR_HTTP && error->domain_code == 404 &&
         getenv("KUBERNETES_SERVICE_HOST") == NULL) {
         create_namespace(c);
