@@ -69,6 +69,10 @@ static void on_labels_done(void *data, size_t written, size_t failed, bool stopp
         weft_controller_back_off(c, WAIT_REFUSED_NS, false);
     } else if (!stopped || c->options->once) {
         weft_act_pass_ended(c, failed == 0 && !stopped);
+    } else {
+        /* a pause or a Lease that was lost asks for the pass when it is over; a renewal that comes
+         * late does not */
+        weft_controller_back_off(c, WAIT_RETRY_NS, true);
     }
 }
 

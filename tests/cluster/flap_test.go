@@ -268,6 +268,41 @@ func TestFlapStopped(t *testing.T) {
 	}
 }
 
+// The HyperNodes of a move take so long that the Lease's renewal is overdue when the labels' turn
+// comes: they are written when it has come, although nothing else changes.
+func TestFlapLabels(t *testing.T) {
+	t.Parallel()
+	bed.Program(t, "weft-controller")
+	fake := bed.NewFake(t)
+	w := onFake(fake, rand.New(rand.NewPCG(1, 0)))
+	t.Cleanup(func() { w.explain(t) })
+	way := fake.NewWay(t)
+	fake.StartController(t, way, faultConfig, faultArgs...)
+	for i := range 16 {
+		w.join(t, fmt.Sprintf("gpu-%03d", i), awsPlace(i/2))
+	}
+	bed.Poll(t, 20*time.Second, "the first tree", func() error { return w.right(t) })
+	var writes, cut atomic.Int32
+	way.Judge(func(r *http.Request) bed.Fault {
+		switch classOf(r) {
+		case aHyper: // one release and one claim: 6.4 s, the fence is at 6 s
+			writes.Add(1)
+			return bed.Fault{Delay: 3200 * time.Millisecond}
+		case aLease:
+			if writes.Load() > 0 && cut.Add(1) <= 3 { // one comes every 2 to 2.4 s
+				return bed.Fault{Cut: true}
+			}
+		}
+		return bed.Fault{}
+	})
+	w.begin()
+	w.relabel(t, "gpu-000", awsPlace(7))
+	bed.Poll(t, 10*time.Second, "HyperNodes and labels after a late renewal", func() error { return w.right(t) })
+	if writes.Load() != 2 || cut.Load() < 3 {
+		t.Errorf("%d writes of HyperNodes, %d requests of the Lease: the test proves little", writes.Load(), cut.Load())
+	}
+}
+
 // Nodes that beat and Leases that are renewed are no reason to write anything else.
 func TestFlapQuiet(t *testing.T) {
 	t.Parallel()
