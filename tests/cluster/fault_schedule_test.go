@@ -186,7 +186,7 @@ func (s *schedule) round(t *testing.T, kind int) {
 	if m.happened() != nil {
 		again := time.NewTicker(3 * time.Second)
 		defer again.Stop()
-		bed.Poll(t, 20*time.Second, "the fault", func() error {
+		bed.Poll(t, 40*time.Second, "the fault", func() error {
 			select {
 			case <-again.C:
 				s.prime(m)

@@ -302,11 +302,12 @@ func (w *world) handMade(t *testing.T) {
 	t.Helper()
 	state := w.hyperNodes(t)
 	inside := below(state)
-	// What a node without labels is kept by must stay.
+	// What a node without labels is kept by must stay, and what has just lost a node is no one's to
+	// give back.
 	free := func(name string) bool {
 		return ours(state[name]) && !slices.ContainsFunc(inside[name], func(node string) bool {
 			m := w.nodes[node]
-			return m == nil || !whole(m)
+			return m == nil || m.touched || !whole(m)
 		})
 	}
 	candidates := slices.DeleteFunc(slices.Sorted(maps.Keys(state)), func(name string) bool { return !free(name) })
