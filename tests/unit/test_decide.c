@@ -183,6 +183,7 @@ static void test_tiers_renamed(void)
     CHECK_INT(w.decision.plan.steps[0].kind, WEFT_STEP_CREATE);
     w.places = NULL;
     w.lost = false;
+    weft_hypernode_set_done(&w.live);
     CHECK_INT(weft_hypernode_set_copy(&before, &w.live), 0);
 
     decide_world_accept(&w);
