@@ -234,7 +234,7 @@ static int set_plugin_dir(struct weft_options *options, const struct weft_option
                           const char *value, struct weft_error *err)
 {
     if (strlen(value) > PLUGIN_DIR_MAX) {
-        return weft_err_set(err, -ENAMETOOLONG, WEFT_ERR_CONFIG,
+        return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG,
                             "%zu bytes are too long for a folder with " WEFT_KUBELET_SOCKET
                             ", at most %zu: a unix socket's path has %zu at most",
                             strlen(value), (size_t)PLUGIN_DIR_MAX, (size_t)SOCKET_PATH_MAX);
@@ -283,6 +283,9 @@ static int note_ignored(struct weft_options *options, const struct weft_option *
 int weft_option_set(struct weft_options *options, const struct weft_option *option,
                     const char *value, struct weft_error *err)
 {
+    if (!weft_utf8_valid(value, strlen(value))) { /* no log line nor file could say it again */
+        return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "is no UTF-8 text");
+    }
     if (option->kind == WEFT_OPTION_IGNORED) {
         return note_ignored(options, option, value, err);
     }

@@ -150,7 +150,7 @@ static int read_file(const char *path, struct weft_options *options, struct weft
     }
     /* what stands in a file is no wrong use of the command line */
     const int applied = weft_options_apply_file(text, len, path, options, err);
-    return applied == -EINVAL || applied == -ENAMETOOLONG ? -EBADMSG : applied;
+    return applied == -EINVAL ? -EBADMSG : applied;
 }
 
 /* Two rows may have one field (--plugin-dir, --kubelet-socket): a flag for it beats any variable.
@@ -212,15 +212,18 @@ static int finish(struct weft_options *options, struct weft_error *err)
 static int apply_all(const struct given *flags, char *(*env)(const char *name),
                      struct weft_options *options, struct weft_error *err)
 {
-    const char *config = NULL;
+    struct given config = {0};
     for (size_t i = 0; i < weft_option_count; i++) {
         const struct weft_option *option = &weft_option_table[i];
         if (option->offset == offsetof(struct weft_options, config) &&
             option->kind == WEFT_OPTION_TEXT) {
-            config = flags[i].name != NULL ? flags[i].value : from_environment(option, env).value;
+            config = flags[i].name != NULL ? flags[i] : from_environment(option, env);
         }
     }
-    int rc = config != NULL ? read_file(config, options, err) : 0;
+    if (config.value != NULL && config.value[0] == '\0') {
+        return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "%s: \"\" is not a path", config.name);
+    }
+    int rc = config.value != NULL ? read_file(config.value, options, err) : 0;
     rc = rc == 0 ? apply_values(flags, env, options, err) : rc;
     return rc == 0 ? finish(options, err) : rc;
 }

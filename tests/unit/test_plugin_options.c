@@ -387,9 +387,21 @@ static void a_folder_too_long_for_a_socket_is_refused(void)
     CHECK_INT(READ(no_env, &o, &err, "--machine", "m", "--plugin-dir", dir), 0);
     dir[94] = 'd';
     weft_auto(weft_options_done) struct weft_options longer = {0};
-    CHECK_INT(READ(no_env, &longer, &err, "--machine", "m", "--plugin-dir", dir), -ENAMETOOLONG);
+    CHECK_INT(READ(no_env, &longer, &err, "--machine", "m", "--plugin-dir", dir), -EINVAL);
     CHECK_CONTAINS(err.message, "--plugin-dir: 95 bytes are too long");
     CHECK_CONTAINS(err.message, "at most 94");
+}
+
+static void what_cannot_be_a_value_is_wrong_use(void)
+{
+    weft_auto(weft_options_done) struct weft_options none = {0};
+    struct weft_error err = {0};
+    CHECK_INT(READ(no_env, &none, &err, "--config", ""), -EINVAL);
+    CHECK_CONTAINS(err.message, "--config: \"\" is not a path");
+    /* 0xff begins no character: the value could not be printed as YAML, nor logged as JSON */
+    weft_auto(weft_options_done) struct weft_options bytes = {0};
+    CHECK_INT(READ(no_env, &bytes, &err, "--host-root", "/\xff"), -EINVAL);
+    CHECK_CONTAINS(err.message, "--host-root: is no UTF-8 text");
 }
 
 WEFT_SUITE(plugin_options,
@@ -409,4 +421,5 @@ WEFT_SUITE(plugin_options,
             without_memory_a_file_is_an_error_and_nothing_leaks},
            {"two names of one thing", two_names_of_one_thing},
            {"resource names are the kubelet's", resource_names_are_the_kubelets},
-           {"a folder too long for a socket is refused", a_folder_too_long_for_a_socket_is_refused})
+           {"a folder too long for a socket is refused", a_folder_too_long_for_a_socket_is_refused},
+           {"what cannot be a value is wrong use", what_cannot_be_a_value_is_wrong_use})
