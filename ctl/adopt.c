@@ -66,7 +66,8 @@ static void take_config(void *data, const struct weft_kube_result *result)
     }
 }
 
-/* Where there is no such ConfigMap, Volcano's controller discovers nothing. */
+/* Where there is no such ConfigMap, Volcano's controller discovers nothing; or it is installed
+ * under another name, which only the reader can tell. */
 static int check_source(struct run *run, struct weft_error *err)
 {
     char name[PATH_MAX_BYTES];
@@ -81,6 +82,12 @@ static int check_source(struct run *run, struct weft_error *err)
     if (rc < 0 && !weft_ctl_cluster_lacks(&error)) {
         *err = error;
         return weft_err_wrap(err, rc, "is Volcano's label source off?");
+    }
+    if (rc < 0) {
+        (void)fprintf(run->out,
+                      "no ConfigMap %s/%s: Volcano's label source is taken to be off (else see "
+                      "--volcano-namespace, --volcano-release)\n",
+                      run->volcano_ns, name);
     }
     if (run->source_is_on < 0) {
         *err = run->why;

@@ -66,6 +66,11 @@ func TestAdopt(t *testing.T) {
 	if out, code := s.Ctl(t, s.way, "adopt"); code != 1 || !strings.Contains(out, "label source is on") {
 		t.Fatalf("with the source on: %d, %s", code, out)
 	}
+	// of a release that is not there, nothing is known
+	if out, code := s.Ctl(t, s.way, "adopt", "--dry-run", "--volcano-release", "vulcano"); code != 0 ||
+		!strings.Contains(out, "no ConfigMap volcano-system/vulcano-controller-configmap: Volcano's label source is taken to be off") {
+		t.Errorf("with another release's name: %d, %s", code, out)
+	}
 	s.Do(t, http.MethodPut, configMaps+"/volcano-controller-configmap", config(false))
 	if out, code := s.Ctl(t, s.way, "adopt", "--dry-run"); code != 0 || !strings.Contains(out, "14 HyperNodes to adopt") {
 		t.Fatalf("dry run: %d, %s", code, out)
