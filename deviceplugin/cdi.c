@@ -391,6 +391,10 @@ int weft_cdi_remove(const char *folder, struct weft_error *err)
             } else if (errno != ENOENT && rc == 0) {
                 rc = weft_err_errno(err, errno, "remove %s", path);
             }
+            weft_autofree char *temporary = weft_asprintf("%s.tmp", path);
+            if (temporary != NULL) {
+                weft_file_remove_temporaries(temporary);
+            }
         }
     }
     return rc < 0 ? rc : removed;

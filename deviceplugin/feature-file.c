@@ -240,6 +240,10 @@ void weft_feature_file_update(struct weft_feature_file *file, const struct weft_
 int weft_feature_file_remove(const char *path, struct weft_error *err)
 {
     const int rc = check_replaceable(path, err);
+    weft_autofree char *temporary = temporary_of(path);
+    if (temporary != NULL) {
+        weft_file_remove_temporaries(temporary);
+    }
     if (rc == 0 && unlink(path) < 0 && errno != ENOENT) {
         return weft_err_errno(err, errno, "remove %s", path);
     }

@@ -163,6 +163,18 @@ int weft_file_temporary(const char *base, unsigned mode, char **ret_path, int *r
     return weft_err_errno(err, EBUSY, "create %s", base);
 }
 
+void weft_file_remove_temporaries(const char *base)
+{
+    for (int i = 0; i < TEMPORARIES_MAX; i++) {
+        weft_autofree char *path = weft_asprintf("%s-%d", base, i);
+        weft_autoclose int fd =
+            path != NULL ? open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+        if (fd >= 0 && is_ours(fd, path)) {
+            (void)unlink(path);
+        }
+    }
+}
+
 int weft_file_replace(const char *path, const void *bytes, size_t len, unsigned mode,
                       struct weft_error *err)
 {

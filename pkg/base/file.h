@@ -32,6 +32,8 @@ int weft_fd_keep_standard(void) __attribute__((warn_unused_result));
  * and closes the descriptor, which has the lock. -errno; -EBUSY after 16. */
 int weft_file_temporary(const char *base, unsigned mode, char **ret_path, int *ret_fd,
                         struct weft_error *err) __attribute__((warn_unused_result));
+/* Removes those that killed programs left; base is the path of weft_file_replace and ".tmp". */
+void weft_file_remove_temporaries(const char *base);
 /* Replaces path atomically: a temporary file beside it, fsync, rename. mode as for open. On
  * failure path is as it was. */
 int weft_file_replace(const char *path, const void *bytes, size_t len, unsigned mode,

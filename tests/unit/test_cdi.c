@@ -309,7 +309,10 @@ static void files_are_whole_and_go_when_told(void)
     cdi_host_put("/cdi/k8s.device-plugin.amd.com-gpu.json");
     cdi_host_put("/cdi/k8s.device-plugin.nvidia.com-gds.json");
     cdi_host_put("/cdi/nvidia.com-gpu.json"); /* another program's */
+    static const char left[] = "/cdi/k8s.device-plugin.nvidia.com-gpu.json.tmp-0";
+    cdi_host_put(left); /* by one that was killed */
     CHECK_INT(weft_cdi_remove(folder, NULL), 3);
+    CHECK(access(cdi_host_path(left), F_OK) < 0);
     CHECK_INT(weft_cdi_remove(folder, NULL), 0);
     CHECK_INT(access(cdi_host_path("/cdi/nvidia.com-gpu.json"), F_OK), 0);
     CHECK_INT(weft_cdi_remove("/nonexistent", NULL), 0);

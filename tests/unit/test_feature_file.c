@@ -180,8 +180,11 @@ static void a_device_or_a_pipe_stays_what_it_is(void)
     CHECK_INT(unlink(b.path), 0);
     CHECK_INT(weft_feature_file_remove(b.path, &err), 0);
     weft_feature_file_update(b.file, b.machine);
+    CHECK_INT(weft_file_replace(b.temporary, "half", 4, 0600, NULL),
+              0); /* by one that was killed */
     CHECK_INT(weft_feature_file_remove(b.path, &err), 0);
     CHECK(access(b.path, F_OK) < 0);
+    CHECK(access(b.temporary, F_OK) < 0);
     down(&b);
 }
 
