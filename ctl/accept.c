@@ -34,6 +34,7 @@ struct run {
     const char *ns, *instance;
     struct weft_ctl_cluster *cluster;
     struct weft_refusals *refusals; /* that are shown as waiting */
+    bool has_status;                /* there is a status that could show some */
     struct weft_acceptance accepted[WEFT_ACCEPTANCES_MAX];
     size_t accepted_count;
 };
@@ -43,6 +44,7 @@ struct run {
 static void take_refusals(void *data, const struct weft_kube_result *result)
 {
     struct run *run = data;
+    run->has_status = true;
     weft_refusals_read(result->body, run->refusals);
     for (size_t i = 0; i < run->refusals->count; i++) {
         char *text = run->refusals->items[i].text;
@@ -99,7 +101,9 @@ static int list(const struct run *run)
                       accepted ? "(accepted) " : "", r->text);
     }
     if (run->refusals->count == 0) {
-        (void)fputs("nothing waits\n", run->out);
+        (void)fputs(run->has_status ? "nothing waits\n"
+                                    : "nothing waits: no controller has written a status there\n",
+                    run->out);
     }
     return waiting > 0 ? WEFT_CTL_FAILED : WEFT_CTL_OK;
 }

@@ -65,12 +65,10 @@ static void put_state(struct run *run, const struct weft_json *doc)
                 run->out);
     for (size_t i = 0; i < WEFT_ARRAY_LEN(errors); i++) {
         if (weft_json_get(doc, errors[i].key) != NULL) {
-            run->odd = true;
             put(run, errors[i].label, text_of(doc, errors[i].key), "\n");
         }
     }
     if (!weft_json_bool(weft_json_get(doc, "hyperNodesServed"), true)) {
-        run->odd = true;
         (void)fputs("the API server does not serve HyperNodes\n", run->out);
     }
 }
@@ -110,7 +108,6 @@ static void put_sources(struct run *run, const struct weft_json *doc)
         const struct weft_json *source = weft_json_at(sources, i);
         const char *state = text_of(source, "state");
         const char *error = text_of(source, "error");
-        run->odd = run->odd || strcmp(state, "ok") != 0;
         put(run, "source ", text_of(source, "name"), ": ");
         put(run, "", state, "");
         if (weft_json_get(source, "placedNodes") != NULL) {
@@ -124,7 +121,6 @@ static void put_changes(struct run *run, const struct weft_json *doc)
 {
     const struct weft_json *changes = weft_json_get(doc, "refusedChanges");
     const size_t count = weft_json_count(changes);
-    run->odd = run->odd || count > 0;
     (void)fprintf(run->out, "\nchanges held back: %zu%s\n", count,
                   count > 0 ? " (weftctl accept HASH)" : "");
     for (size_t i = 0; i < count; i++) {
@@ -138,7 +134,6 @@ static void put_changes(struct run *run, const struct weft_json *doc)
 static void put_findings(struct run *run, const struct weft_json *doc)
 {
     const struct weft_json *findings = weft_json_get(doc, "findings");
-    run->odd = run->odd || number(doc, "findingCount") > 0;
     (void)fprintf(run->out, "\nfindings: %" PRId64 "\n", number(doc, "findingCount"));
     for (size_t i = 0; i < weft_json_count(findings); i++) {
         const struct weft_json *finding = weft_json_at(findings, i);
@@ -149,6 +144,20 @@ static void put_findings(struct run *run, const struct weft_json *doc)
     if (number(doc, "findingsLeftOut") > 0) {
         (void)fprintf(run->out, "  and %" PRId64 " more\n", number(doc, "findingsLeftOut"));
     }
+}
+
+static bool is_odd(const struct weft_json *doc)
+{
+    const struct weft_json *sources = weft_json_get(doc, "sources");
+    bool odd = weft_json_get(doc, "configError") != NULL ||
+               weft_json_get(doc, "passError") != NULL ||
+               !weft_json_bool(weft_json_get(doc, "hyperNodesServed"), true) ||
+               weft_json_count(weft_json_get(doc, "refusedChanges")) > 0 ||
+               number(doc, "findingCount") > 0;
+    for (size_t i = 0; i < weft_json_count(sources) && !odd; i++) {
+        odd = strcmp(text_of(weft_json_at(sources, i), "state"), "ok") != 0;
+    }
+    return odd;
 }
 
 /* ---- the verb ---- */
@@ -163,6 +172,12 @@ static void take(void *data, const struct weft_kube_result *result)
         (void)weft_err_set(&run->why, -ENODATA, WEFT_ERR_JSON,
                            "the ConfigMap has no key status.json");
     } else if (weft_json_parse(text, strlen(text), "status.json", &doc, &run->why) == 0) {
+        if (weft_json_get(doc, "instance") == NULL) {
+            (void)weft_err_set(&run->why, -EBADMSG, WEFT_ERR_JSON,
+                               "status.json: no status of a controller: instance is missing");
+            return;
+        }
+        run->odd = is_odd(doc);
         if (run->json) {
             (void)fputs(text, run->out);
             return;

@@ -146,7 +146,7 @@ static void what_waits_is_listed(void)
     CHECK_CONTAINS(r2.out, H1 "  brake         (accepted) Of 10");
     weft_auto(ctl_result_done) struct ctl_result r3 = ctl_run(weft_ctl_accept_to, "accept", b.args);
     CHECK_INT(r3.status, WEFT_CTL_OK);
-    CHECK_STR(r3.out, "nothing waits\n");
+    CHECK_STR(r3.out, "nothing waits: no controller has written a status there\n");
     down(&b);
 }
 

@@ -115,6 +115,26 @@ static void as_it_is(void)
     CHECK_STR(r.out, "{\"instance\":\"blue\"}");
 }
 
+/* A script that takes the document sees by the exit status too that something is odd. */
+static void odd_as_json_too(void)
+{
+    static const char *const bodies[] = {
+        MAP(BAD),
+        MAP(S("instance", "weft") "," ERRORS),
+        MAP(S("instance", "weft") "," N("hyperNodesServed", false)),
+        MAP(S("instance", "weft") "," SOURCES),
+        MAP(S("instance", "weft") "," CHANGES),
+        MAP(S("instance", "weft") "," FINDINGS),
+    };
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        const struct fake_step step = {GET, {.status = 200, .body = bodies[i]}};
+        weft_auto(ctl_result_done) struct ctl_result r = ask(&step, "-o json");
+        CHECK_INT(r.status, 1);
+        CHECK_STR(r.err, "");
+        CHECK_CONTAINS(r.out, "{\"instance\":\"weft\",");
+    }
+}
+
 static void none_and_failures(void)
 {
     static const struct {
@@ -126,6 +146,10 @@ static void none_and_failures(void)
         {{GET, {.status = 403, .body = "{\"kind\":\"Status\",\"reason\":\"Forbidden\"}"}}, "403"},
         {{GET, {.status = 200, .body = "{\"data\":{}}"}}, "no key status.json"},
         {{GET, {.status = 200, .body = "{\"data\":{\"status.json\":\"{\"}}"}}, "status.json"},
+        {{GET, {.status = 200, .body = "{\"data\":{\"status.json\":\"{}\"}}"}},
+         "instance is missing"},
+        {{GET, {.status = 200, .body = "{\"data\":{\"status.json\":\"[]\"}}"}},
+         "instance is missing"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         weft_auto(ctl_result_done) struct ctl_result r = ask(&rows[i].step, "");
@@ -151,5 +175,5 @@ static void wrong_use(void)
 }
 
 WEFT_SUITE(ctl_status, {"nothing is odd", nothing_is_odd}, {"much is odd", much_is_odd},
-           {"as it is", as_it_is}, {"none and failures", none_and_failures},
-           {"wrong use", wrong_use})
+           {"odd as JSON too", odd_as_json_too}, {"as it is", as_it_is},
+           {"none and failures", none_and_failures}, {"wrong use", wrong_use})
