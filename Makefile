@@ -15,6 +15,7 @@ ifeq ($(SAN),tsan)
 CC  := clang-14
 CXX := clang++-14
 SANFLAGS := -fsanitize=thread
+export TSAN_OPTIONS := suppressions=$(CURDIR)/tests/tsan.supp $(TSAN_OPTIONS)
 else ifeq ($(SAN),asan)
 SANFLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 endif

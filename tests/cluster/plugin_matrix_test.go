@@ -205,7 +205,7 @@ func driverMatrixNode(t *testing.T, fixture, resource string, capacity int64, ar
 	t.Helper()
 	n := &matrixNode{Kubelet: bed.StartKubelet(t, bed.Shared(t)), t: t, resource: resource, capacity: capacity}
 	driver := bed.NewDriver(t, n.Kubelet, fixture)
-	n.plugin = bed.StartDriverPlugin(t, n.Kubelet, driver, nil, append(slices.Clone(quick), append(args, "--health-flap-count", "1000")...)...)
+	n.plugin = bed.StartDriverPlugin(t, n.Kubelet, driver, nil, append(slices.Clone(quick), append(args, "--health-flap-count", "0")...)...)
 	n.begin()
 	return n, driver
 }

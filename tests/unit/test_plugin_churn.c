@@ -180,7 +180,8 @@ static void a_working_day_leaves_no_trace(void)
     CHECK_INT(mkdir(c.dir, 0700), 0);
     write_machine(&c);
     write_config(&c);
-    bool good = start_kubelet(&c) && start_plugin(&c, &c.plugin);
+    bool good = start_kubelet(&c) && start_plugin(&c, &c.plugin) &&
+                proc_expect(&c.kubelet, "list devices=8 healthy=8") != NULL;
     const int64_t end = now_s() + duration();
     while (good && now_s() < end) {
         step(&c, (unsigned)weft_random_below(&c.random, STEPS));
