@@ -136,31 +136,43 @@ static bool is_ours(int fd, const char *path)
            opened.st_dev == named.st_dev;
 }
 
+/* A descriptor, -EBUSY if another process writes it, -errno. */
+static int open_temporary(const char *path, unsigned mode)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, (mode_t)mode);
+    if (fd < 0) {
+        return -errno;
+    }
+    const int rc = !is_ours(fd, path) ? -EBUSY : ftruncate(fd, 0) < 0 ? -errno : 0;
+    if (rc < 0) {
+        (void)close(fd);
+        return rc;
+    }
+    return fd;
+}
+
 int weft_file_temporary(const char *base, unsigned mode, char **ret_path, int *ret_fd,
                         struct weft_error *err)
 {
     for (int i = 0; i < TEMPORARIES_MAX; i++) {
         weft_autofree char *path = weft_asprintf("%s-%d", base, i);
         if (path == NULL) {
-            return weft_err_nomem(err);
+            (void)weft_err_nomem(err);
+            return -ENOMEM;
         }
-        weft_autoclose int fd =
-            open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, (mode_t)mode);
-        if (fd < 0) {
-            return weft_err_errno(err, errno, "create %s", path);
+        const int fd = open_temporary(path, mode);
+        if (fd >= 0) {
+            *ret_path = weft_steal(&path);
+            *ret_fd = fd;
+            return 0;
         }
-        if (!is_ours(fd, path)) {
-            continue;
+        if (fd != -EBUSY) {
+            (void)weft_err_errno(err, -fd, "create %s", path);
+            return fd;
         }
-        if (ftruncate(fd, 0) < 0) {
-            return weft_err_errno(err, errno, "empty %s", path);
-        }
-        *ret_path = weft_steal(&path);
-        *ret_fd = fd;
-        fd = -1;
-        return 0;
     }
-    return weft_err_errno(err, EBUSY, "create %s", base);
+    (void)weft_err_errno(err, EBUSY, "create %s", base);
+    return -EBUSY;
 }
 
 void weft_file_remove_temporaries(const char *base)
