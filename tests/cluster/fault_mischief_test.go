@@ -96,7 +96,7 @@ func waitKey(r *http.Request, what class) string {
 func (m *mischief) again(r *http.Request, what class) (bed.Fault, bool) {
 	if what == aHyper || what == aNode {
 		if until, told := m.waits[waitKey(r, what)]; told && time.Until(until) > 50*time.Millisecond {
-			m.broken = append(m.broken, fmt.Sprintf("a 429 said Retry-After: 1, and %s %s came %v before its time", r.Method, r.URL.Path, time.Until(until)))
+			m.broken = append(m.broken, fmt.Sprintf("a 429 came with Retry-After, and %s %s came %v before its time", r.Method, r.URL.Path, time.Until(until)))
 		}
 	}
 	switch {

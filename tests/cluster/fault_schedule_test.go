@@ -107,7 +107,7 @@ var faultKinds = []faultKind{
 	{name: "410 watch", on: []class{aWatch}, make: refusal(410, "Expired", "too old resource version", 0), prime: true},
 	{name: "410 in a watch", on: watches, make: always(bed.Fault{Gone: true}), prime: true},
 	{name: "429", on: anyCall, make: refusal(429, "TooManyRequests", "too many requests, please try again later", 1), prime: true},
-	{name: "429 for a write", on: writes, make: refusal(429, "TooManyRequests", "too many requests, please try again later", 1)},
+	{name: "429 for a write", on: writes, make: refusal(429, "TooManyRequests", "too many requests, please try again later", 3)},
 	{name: "500", on: anyCall, make: refusal(500, "InternalError", "made by the test", 0), prime: true},
 	{name: "503", on: anyCall, make: refusal(503, "", "", 0), prime: true},
 	{name: "tls"}, // of handshakes rather than of requests

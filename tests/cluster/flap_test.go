@@ -288,7 +288,7 @@ func TestFlapLabels(t *testing.T) {
 			writes.Add(1)
 			return bed.Fault{Delay: 3200 * time.Millisecond}
 		case aLease:
-			if writes.Load() > 0 && cut.Add(1) <= 3 { // one comes every 2 to 2.4 s
+			if writes.Load() > 0 && cut.Add(1) <= 3 { // tried again every 2 s
 				return bed.Fault{Cut: true}
 			}
 		}
@@ -331,7 +331,7 @@ func TestFlapQuiet(t *testing.T) {
 	for _, c := range other {
 		t.Errorf("%s of %s %s after %d beats", c.Verb, c.Resource, c.Name, beats)
 	}
-	if leases < 5 || leases > 20 { // every 2 to 2.4 s
+	if leases < 5 || leases > 10 { // every 4 to 5 s
 		t.Errorf("the Lease was written %d times in 30 s", leases)
 	}
 }
