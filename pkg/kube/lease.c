@@ -40,6 +40,7 @@ struct weft_kube_lease {
     bool held;
     int64_t sent_at;    /* of the write under way */
     int64_t renewed_at; /* when the last successful write was sent */
+    bool conflicted;    /* the last write met a conflict */
 
     bool releasing;
     void (*on_released)(void *data);
@@ -372,6 +373,7 @@ static void on_written(void *data, const struct weft_kube_result *result)
     if (result->error.code == 0 && result->body != NULL) {
         const bool was_held = l->held;
         l->held = true;
+        l->conflicted = false;
         l->renewed_at = l->sent_at;
         wait_to_renew(l, true);
         take_record(l, result->body);
@@ -384,8 +386,10 @@ static void on_written(void *data, const struct weft_kube_result *result)
     } else {
         /* a 404 for a new Lease is another matter: its namespace is missing */
         const bool conflict = result->status == 409 || (result->status == 404 && l->has_seen);
+        const bool again = conflict && l->conflicted;
         l->has_seen = l->has_seen && !conflict;
-        if (conflict) {
+        l->conflicted = conflict;
+        if (conflict && !again) {
             weft_timer_start(l->timer, 0, 0); /* somebody was faster: look who */
         } else {
             wait_again(l);

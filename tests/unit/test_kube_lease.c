@@ -16,7 +16,7 @@
 
 /* The server's Lease; the server's lock guards it while requests run. */
 struct store {
-    _Atomic bool exists, silent, broken;
+    _Atomic bool exists, silent, broken, refuses; /* refuses: each write meets a conflict */
     _Atomic int version;
     _Atomic int writes;
     char holder[64];
@@ -64,7 +64,8 @@ static void answer_write(struct store *s, const struct fake_request *request,
         weft_json_string(weft_json_get(weft_json_get(doc, "metadata"), "resourceVersion"));
     char now[16];
     (void)snprintf(now, sizeof(now), "%d", (int)s->version);
-    if (create ? s->exists : version == NULL || strcmp(version, now) != 0) {
+    const bool stale = create ? s->exists : version == NULL || strcmp(version, now) != 0;
+    if (stale || s->refuses) {
         *reply = (struct fake_reply){.status = 409, .body = "{\"reason\":\"Conflict\"}"};
         return;
     }
@@ -333,6 +334,28 @@ static void test_overtaken(void)
     fake_rig_close(&rig);
 }
 
+/* A server that answers every write with a conflict is looked at once more, then as seldom as one
+ * that is broken: each try is a look and a write. */
+static void test_conflicts_for_ever(void)
+{
+    struct store store = {0};
+    struct fake_rig rig;
+    struct contender a;
+    struct weft_kube_stats before;
+    struct weft_kube_stats now;
+    fake_rig_open(&rig, answer, &store);
+    enter(&rig, &a, "a");
+    run_until(&rig, &a.acquired, 1);
+    store.refuses = true;
+    weft_kube_client_stats(rig.client, &before);
+    run_until(&rig, &a.errors, 1);
+    weft_kube_client_stats(rig.client, &now);
+    /* write, look, write; then a look and a write for each further error */
+    CHECK(now.requests - before.requests <= 3 + 2 * (uint64_t)(a.errors - 1));
+    weft_kube_lease_free(a.lease);
+    fake_rig_close(&rig);
+}
+
 /* The fence closes before the Lease is lost, and that before it can be another's. */
 static void test_fence_and_deadline(void)
 {
@@ -515,7 +538,8 @@ static void test_event(void)
 }
 
 WEFT_SUITE(kube_lease, {"acquire_and_renew", test_acquire_and_renew}, {"takeover", test_takeover},
-           {"live_holder", test_live_holder}, {"release", test_release},
-           {"overtaken", test_overtaken}, {"fence_and_deadline", test_fence_and_deadline},
+           {"conflicts_for_ever", test_conflicts_for_ever}, {"live_holder", test_live_holder},
+           {"release", test_release}, {"overtaken", test_overtaken},
+           {"fence_and_deadline", test_fence_and_deadline},
            {"renews_before_the_fence_closes", test_renews_before_the_fence_closes},
            {"silent_server", test_silent_server}, {"options", test_options}, {"event", test_event})
