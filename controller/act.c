@@ -25,7 +25,7 @@
 #include "pkg/source/config.h"
 #include "pkg/tree/tree.h"
 
-enum { FAILURES_MAX = 6, SAME_PLANS_MAX = 3 };
+enum { FAILURES_MAX = 6, SAME_PLANS_MAX = 3, STALE_MAX = 3 };
 
 #define WAIT_MAX_NS (60 * WEFT_NS_PER_S)
 #define WAIT_STALE_NS (20 * WEFT_NS_PER_MS)
@@ -143,14 +143,28 @@ static void on_gone(void *data, const char *name, const char *uid)
 
 static void log_outcome(const struct weft_controller *c, const struct weft_apply_result *result)
 {
-    const bool good = result->outcome == WEFT_APPLY_DONE || result->outcome == WEFT_APPLY_STALE ||
-                      result->outcome == WEFT_APPLY_STOPPED;
+    const bool conflict = result->outcome == WEFT_APPLY_STALE && c->stale <= STALE_MAX;
+    const bool good =
+        result->outcome == WEFT_APPLY_DONE || conflict || result->outcome == WEFT_APPLY_STOPPED;
     weft_log(good ? WEFT_LOG_INFO : WEFT_LOG_WARN, "HyperNodes written",
              WEFT_KV_S("outcome", weft_apply_outcome_name(result->outcome)),
              WEFT_KV_I("writes", result->confirmed), WEFT_KV_I("planned", c->applied->step_count),
              WEFT_KV_S("at", result->outcome == WEFT_APPLY_DONE ? "" : result->name),
              WEFT_KV_S("error", result->error.message),
              WEFT_KV_S("audit_id", result->error.request_id));
+}
+
+/* Somebody else's write was in the way, and what is there now has been read: once more, soon. One
+ * that stays in the way is waited for, longer each time. */
+static void after_conflict(struct weft_controller *c)
+{
+    if (c->stale <= STALE_MAX) {
+        weft_controller_back_off(c, WAIT_STALE_NS, true);
+        return;
+    }
+    const unsigned doubled = c->stale - STALE_MAX - 1;
+    const int64_t wait = WAIT_RETRY_NS << (doubled < FAILURES_MAX ? doubled : FAILURES_MAX);
+    weft_controller_back_off(c, wait < WAIT_MAX_NS ? wait : WAIT_MAX_NS, true);
 }
 
 static void after_failure(struct weft_controller *c, const struct weft_apply_result *result)
@@ -163,7 +177,7 @@ static void after_failure(struct weft_controller *c, const struct weft_apply_res
     const bool asked = result->retry_after_ns > WAIT_RETRY_NS;
     switch (result->outcome) {
     case WEFT_APPLY_STALE:
-        weft_controller_back_off(c, WAIT_STALE_NS, false);
+        after_conflict(c);
         break;
     case WEFT_APPLY_UNKNOWN:
         weft_kube_reflector_relist(c->hypernode_reflector);
@@ -240,6 +254,8 @@ static void on_apply_done(void *data, const struct weft_apply_result *result)
 {
     struct weft_controller *c = data;
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
+    const bool stale = result->outcome == WEFT_APPLY_STALE && result->confirmed == 0;
+    c->stale = stale ? c->stale + 1 : 0;
     log_outcome(c, result);
     c->stats.applies[result->outcome]++;
     c->stats.writes += result->confirmed;

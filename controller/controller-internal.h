@@ -117,6 +117,7 @@ struct weft_controller {
     uint64_t last_plan; /* hash of the plan that was carried out last */
     int64_t last_plan_at;
     unsigned same_plans; /* how often in a row it was that one */
+    unsigned stale;      /* plans in a row that met a conflict and wrote nothing */
     bool slowed;         /* its repetition was put off once already */
     uint64_t jitter;     /* state of the random generator */
 

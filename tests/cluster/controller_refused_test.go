@@ -64,3 +64,39 @@ func TestControllerOneObjectRefused(t *testing.T) {
 	s.sound(t, 0)
 	c.Stop(t)
 }
+
+// A server that answers every change of a HyperNode with a conflict is not asked ever faster: a few
+// tries at once, as somebody else's write may be in the way, then fewer and fewer.
+func TestControllerConflictsForEver(t *testing.T) {
+	t.Parallel()
+	s := newSmall(t, 16)
+	c := s.StartController(t, s.way, slowConfig)
+	s.wait(t, 15*time.Second)
+	var requests, conflicts atomic.Int64
+	s.way.Judge(func(r *http.Request) bed.Fault {
+		if !strings.Contains(r.URL.Path, "/hypernodes/") {
+			return bed.Fault{}
+		}
+		requests.Add(1)
+		if r.Method != http.MethodPut && r.Method != http.MethodDelete {
+			return bed.Fault{}
+		}
+		conflicts.Add(1)
+		return bed.Fault{Status: http.StatusConflict, Reason: "Conflict"}
+	})
+	s.move(t, "gpu-000", 7)
+	bed.Poll(t, 15*time.Second, "a conflict", func() error {
+		if conflicts.Load() == 0 {
+			return fmt.Errorf("none yet")
+		}
+		return nil
+	})
+	time.Sleep(6 * time.Second)
+	// plans: four at once, then after 1 and 2 s; in each the change is tried four times and read back
+	if n := requests.Load(); n > 6*4*2+8 {
+		t.Errorf("%d requests in 6 s, %d of them changes", n, conflicts.Load())
+	}
+	s.way.Judge(nil)
+	s.wait(t, 30*time.Second)
+	c.Stop(t)
+}
