@@ -391,15 +391,15 @@ int weft_decide_nothing(const struct weft_names_of_ours *ours,
                         const struct weft_hypernode_set *live, struct weft_decision *ret_decision,
                         struct weft_error *err)
 {
-    weft_auto(weft_decision_done) struct weft_decision decision = {.keep.due = INT64_MAX};
+    struct weft_decision decision = {.keep.due = INT64_MAX};
     const struct weft_plan_options options = {.instance = ours->instance, .check = true};
     int rc = weft_plan_build(live, &decision.keep.set, &options, &decision.plan, err);
     rc = rc < 0 ? rc : weft_forest_new(&decision.keep.set, NULL, &decision.places, err);
     if (rc < 0) {
+        weft_decision_done(&decision);
         return rc;
     }
     *ret_decision = decision;
-    decision = (struct weft_decision){0};
     return 0;
 }
 
