@@ -220,7 +220,6 @@ static bool follow_starved(struct bench *bench, uint64_t nth, bool pages)
         .pages = pages,
         .backoff_min_ns = WEFT_NS_PER_MS,
         .backoff_max_ns = 2 * WEFT_NS_PER_MS,
-        .page_timeout_ns = 300 * WEFT_NS_PER_MS, /* libcurl loses a transfer that starved amid it */
         .seed = 1,
         .watcher = {NULL, on_object, on_synced, on_error, bench},
     };
@@ -286,6 +285,7 @@ static bool lease_starved(struct bench *bench, uint64_t nth)
         .name = "l",
         .identity = "me",
         .renew_ns = WEFT_NS_PER_MS,
+        .retry_ns = WEFT_NS_PER_MS,
         .on_acquired = on_acquired,
         .on_lost = on_lost,
         .on_error = on_lease_error,
