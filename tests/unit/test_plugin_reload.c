@@ -303,7 +303,7 @@ static void labels_and_validation_of_the_program(void)
 {
     struct world w;
     char features[300], config[900], program[512];
-    (void)snprintf(features, sizeof(features), "%s/features", weft_test_dir());
+    (void)snprintf(features, sizeof(features), "%s/reload-features", weft_test_dir());
     (void)snprintf(config, sizeof(config),
                    "version: v1\nflags: {gfd: {outputFile: %s}}\nsharing:\n  timeSlicing:\n"
                    "    resources:\n    - {name: nvidia.com/gpu, replicas: 5}\n",
