@@ -161,6 +161,7 @@ func TestFlapPartition(t *testing.T) {
 		t.Fatal("nobody leads")
 	}
 	p.ways[old].Judge(func(r *http.Request) bed.Fault { return bed.Fault{Cut: classOf(r) == aLease} })
+	p.judge.lags = true
 	bed.Poll(t, 25*time.Second, "the other one leads", func() error {
 		p.begin()
 		p.move(t)
@@ -171,6 +172,9 @@ func TestFlapPartition(t *testing.T) {
 		}
 		return nil
 	})
+	p.converge(t)
+	p.settled(t, nil)
+	p.judge.lags = false
 	p.after(t, old)
 }
 
