@@ -179,6 +179,11 @@ func TestPluginResponds(t *testing.T) {
 		if code, err := plugin.End(syscall.SIGTERM, 5*time.Second); code != 0 || err != nil {
 			t.Errorf("%s: the plugin ended with %d, %v", c.name, code, err)
 		}
+		// what the next one is waited for must not be this one's
+		k.WaitResource(t, 5*time.Second, bed.GPU, bed.Resource{Capacity: 2})
+		if c.resource == mig {
+			k.WaitResource(t, 5*time.Second, mig, bed.Resource{Capacity: 1})
+		}
 	}
 
 	// The plugins have ended, their files stay, and are what CDI's library takes.
