@@ -2,14 +2,11 @@
 /* More than one plugin on a node, and the other way of registering, against the kubelet stand-in:
  * a second weft waits and takes over, another vendor's plugin is named and left alone, the plugin
  * watcher finds us. */
-#include <arpa/inet.h>
 #include <dirent.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -17,6 +14,7 @@
 #include "pkg/base/clock.h"
 #include "pkg/base/mem.h"
 #include "pkg/base/str.h"
+#include "tests/unit/http_get.h"
 #include "tests/unit/proc.h"
 #include "tests/unit/unit.h"
 
@@ -86,25 +84,7 @@ static void down(struct node *n)
 
 static const char *get(struct node *n, size_t i, const char *path)
 {
-    char request[256];
-    const struct sockaddr_in to = {.sin_family = AF_INET,
-                                   .sin_port = htons(n->ports[i]),
-                                   .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    const struct timeval limit = {.tv_sec = 5};
-    weft_buf_reset(&n->page);
-    weft_autoclose int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-    (void)snprintf(request, sizeof(request),
-                   "GET %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", path);
-    if (connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0 &&
-        send(fd, request, strlen(request), MSG_NOSIGNAL) == (ssize_t)strlen(request)) {
-        char part[16384];
-        for (ssize_t r = recv(fd, part, sizeof(part), 0); r > 0;
-             r = recv(fd, part, sizeof(part), 0)) {
-            (void)weft_buf_append(&n->page, part, (size_t)r);
-        }
-    }
-    return weft_buf_text(&n->page);
+    return http_get((uint16_t)n->ports[i], path, &n->page);
 }
 
 static int64_t now_ms(void)

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plugin's pages, asked of the running process while the kubelet stand-in works with it: every
  * number is one that the stand-in's own doings say. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "pkg/base/buf.h"
 #include "pkg/base/file.h"
 #include "pkg/base/str.h"
 #include "pkg/machine/machine.h"
+#include "tests/unit/http_get.h"
 #include "tests/unit/proc.h"
 #include "tests/unit/unit.h"
 
@@ -81,24 +78,7 @@ static void down(struct pages *p)
 /* The whole answer, head and body. */
 static const char *get(struct pages *p, const char *path)
 {
-    char request[256];
-    const struct sockaddr_in to = {
-        .sin_family = AF_INET, .sin_port = htons(p->port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    const struct timeval limit = {.tv_sec = 5};
-    weft_buf_reset(&p->page);
-    weft_autoclose int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-    (void)snprintf(request, sizeof(request),
-                   "GET %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", path);
-    if (connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0 &&
-        send(fd, request, strlen(request), MSG_NOSIGNAL) == (ssize_t)strlen(request)) {
-        char part[16384];
-        for (ssize_t n = recv(fd, part, sizeof(part), 0); n > 0;
-             n = recv(fd, part, sizeof(part), 0)) {
-            (void)weft_buf_append(&p->page, part, (size_t)n);
-        }
-    }
-    return weft_buf_text(&p->page);
+    return http_get((uint16_t)p->port, path, &p->page);
 }
 
 static void ready_means_registered(void)
