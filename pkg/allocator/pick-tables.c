@@ -10,8 +10,10 @@
 /* What one pick derives from its request. */
 struct pick {
     const struct weft_eval *e;
-    uint16_t leftover[8][256]; /* sum of |g & A| over the groups of a byte of a touched mask */
-    size_t leftover_bytes;
+    /* Sum of |g & A| over the groups of four bits of a touched mask. A table for eight bits took
+     * longer to fill than most requests have sets to look at. */
+    uint16_t leftover[16][16];
+    size_t leftover_count;
     uint64_t intact;
     uint32_t all;   /* the machine's devices */
     uint64_t first; /* the best entries 1 to 4 that there are; not of policy packed */
@@ -23,13 +25,13 @@ struct pick {
 static void prepare_leftover(struct pick *p)
 {
     const struct weft_allocator *a = p->e->a;
-    p->leftover_bytes = (a->group_count + 7) / 8;
-    for (size_t byte = 0; byte < p->leftover_bytes; byte++) {
-        p->leftover[byte][0] = 0;
-        for (size_t v = 1; v < 256; v++) {
-            const size_t g = byte * 8 + (size_t)__builtin_ctzll(v);
+    p->leftover_count = (a->group_count + 3) / 4;
+    for (size_t part = 0; part < p->leftover_count; part++) {
+        p->leftover[part][0] = 0;
+        for (size_t v = 1; v < 16; v++) {
+            const size_t g = part * 4 + (size_t)__builtin_ctzll(v);
             const uint16_t available = g < a->group_count ? p->e->group_available[g] : 0;
-            p->leftover[byte][v] = (uint16_t)(p->leftover[byte][v & (v - 1)] + available);
+            p->leftover[part][v] = (uint16_t)(p->leftover[part][v & (v - 1)] + available);
         }
     }
 }
@@ -79,8 +81,8 @@ static uint64_t leftover(const struct pick *p, uint32_t set, uint64_t touched)
 {
     const struct weft_tables *t = p->e->a->tables;
     uint64_t sum = 0;
-    for (size_t byte = 0; byte < p->leftover_bytes; byte++) {
-        sum += p->leftover[byte][touched >> (8 * byte) & 255];
+    for (size_t part = 0; part < p->leftover_count; part++) {
+        sum += p->leftover[part][touched >> (4 * part) & 15];
     }
     return sum - t->memberships[0][set & 255] - t->memberships[1][set >> 8];
 }

@@ -88,7 +88,7 @@ static int make_room(struct weft_intern *intern)
 const char *weft_intern_ref(struct weft_intern *intern, const char *text)
 {
     const size_t len = strlen(text);
-    const uint64_t hash = weft_hash64(WEFT_HASH_SEED, text, len);
+    const uint64_t hash = weft_hash_in_memory(text, len);
     if (make_room(intern) < 0) {
         return NULL;
     }

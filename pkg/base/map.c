@@ -51,7 +51,7 @@ void weft_map_free(struct weft_map *map)
 
 static uint32_t hash_of(const char *key, size_t len)
 {
-    const uint64_t hash = weft_hash64(WEFT_HASH_SEED, key, len);
+    const uint64_t hash = weft_hash_in_memory(key, len);
     return (uint32_t)(hash ^ hash >> 32);
 }
 

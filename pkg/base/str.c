@@ -257,6 +257,23 @@ uint64_t weft_hash64(uint64_t seed, const void *bytes, size_t len)
     return h ^ h >> 33;
 }
 
+uint64_t weft_hash_in_memory(const void *bytes, size_t len)
+{
+    const unsigned char *p = bytes;
+    uint64_t h = WEFT_HASH_SEED ^ len;
+    for (; len > 0;) {
+        const size_t step = len < sizeof(uint64_t) ? len : sizeof(uint64_t);
+        uint64_t word = 0;
+        memcpy(&word, p, step);
+        h = (h ^ word) * UINT64_C(0xff51afd7ed558ccd);
+        h ^= h >> 32;
+        p += step;
+        len -= step;
+    }
+    h *= UINT64_C(0xc4ceb9fe1a85ec53);
+    return h ^ h >> 33;
+}
+
 /* Bytes that follow a UTF-8 lead byte, -1 for a byte that cannot lead; *ret_min is the smallest
  * second byte and *ret_max the largest (they exclude overlong forms, surrogates, > U+10FFFF). */
 static int utf8_tail(unsigned char lead, unsigned char *ret_min, unsigned char *ret_max)
@@ -272,10 +289,23 @@ static int utf8_tail(unsigned char lead, unsigned char *ret_min, unsigned char *
     return lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
 }
 
+/* Are all eight bytes ASCII, and none NUL? */
+static bool ascii_word(const unsigned char *bytes)
+{
+    uint64_t word = 0;
+    memcpy(&word, bytes, sizeof(word));
+    const uint64_t high = UINT64_C(0x8080808080808080);
+    return ((word | (word - UINT64_C(0x0101010101010101))) & high) == 0;
+}
+
 bool weft_utf8_valid(const char *bytes, size_t len)
 {
     const unsigned char *p = (const unsigned char *)bytes;
     for (size_t i = 0; i < len;) {
+        if (len - i >= sizeof(uint64_t) && ascii_word(p + i)) {
+            i += sizeof(uint64_t);
+            continue;
+        }
         unsigned char min;
         unsigned char max;
         const int tail = utf8_tail(p[i], &min, &max);

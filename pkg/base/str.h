@@ -63,6 +63,10 @@ int weft_str_natural_cmp(const char *a, const char *b);
 #define WEFT_HASH_SEED UINT64_C(0xcbf29ce484222325)
 uint64_t weft_hash64(uint64_t seed, const void *bytes, size_t len);
 
+/* Several times as fast, and free to change with any version or byte order: for tables in memory
+ * only. Not for untrusted collisions either. */
+uint64_t weft_hash_in_memory(const void *bytes, size_t len);
+
 /* Is the text valid UTF-8 without NUL? */
 bool weft_utf8_valid(const char *bytes, size_t len);
 /* RFC 1123 label: 1..63 of [a-z0-9-], alphanumeric at both ends. */

@@ -79,6 +79,49 @@ static void test_natural_order(void)
     CHECK(weft_str_natural_cmp("99999999999999999999998", "99999999999999999999999") < 0);
 }
 
+/* Text is looked at in words of eight bytes where it can be: each place in and across them. */
+static void test_utf8_places(void)
+{
+    for (size_t len = 1; len <= 24; len++) {
+        for (size_t at = 0; at < len; at++) {
+            char text[25] = "abcdefghijklmnopqrstuvwx";
+            CHECK(weft_utf8_valid(text, len));
+            text[at] = '\x7f'; /* DEL is a character */
+            CHECK(weft_utf8_valid(text, len));
+            text[at] = '\0';
+            CHECK(!weft_utf8_valid(text, len));
+            text[at] = '\x80';
+            CHECK(!weft_utf8_valid(text, len));
+            text[at] = '\xc3';
+            CHECK(!weft_utf8_valid(text, len));
+            if (at + 1 < len) {
+                text[at + 1] = '\xa9';
+                CHECK(weft_utf8_valid(text, len));
+            }
+        }
+    }
+}
+
+static void test_hash_in_memory(void)
+{
+    char text[33] = "GPU-00000000-0000-0000-0000-0000";
+    char moved[40];
+    memcpy(moved + 3, text, sizeof(text));
+    for (size_t len = 0; len < sizeof(text); len++) {
+        const uint64_t hash = weft_hash_in_memory(text, len);
+        CHECK(hash == weft_hash_in_memory(moved + 3, len)); /* wherever it lies */
+        CHECK(hash != weft_hash_in_memory(text, len + 1));
+        for (size_t at = 0; at < len; at++) {
+            text[at] ^= 1;
+            CHECK(hash != weft_hash_in_memory(text, len));
+            text[at] ^= 1;
+        }
+    }
+    /* a NUL more is another text */
+    CHECK(weft_hash_in_memory("a", 1) != weft_hash_in_memory("a\0", 2));
+    CHECK(weft_hash_in_memory("", 0) != weft_hash_in_memory("\0", 1));
+}
+
 static void test_text_checks(void)
 {
     CHECK(weft_utf8_valid("a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 10));
@@ -316,6 +359,7 @@ static void test_time_text(void)
 
 WEFT_SUITE(base, {"split and lines", test_split_and_lines}, {"numbers", test_numbers},
            {"natural order", test_natural_order}, {"text checks", test_text_checks},
+           {"UTF-8 by places", test_utf8_places}, {"hash in memory", test_hash_in_memory},
            {"buffer", test_buf}, {"map against a table", test_map_random}, {"errors", test_errors},
            {"standard descriptors", test_standard_descriptors}, {"files", test_files},
            {"files of one pid", test_files_of_one_pid}, {"log lines", test_log},
