@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Carries a plan out against an API server: one write at a time, each confirmed before the next,
- * each with preconditions, so that whatever happens in between (another writer, a lost answer, a
- * crash) the server holds a state that the plan's check has seen. It retries nothing by itself:
- * when a step does not go through it says why, and the caller looks at the world again and makes a
- * new plan. Loop thread only. */
+/* Carries a plan out against an API server: each write is confirmed before the next that relies on
+ * it, which leaves only creates of one tier to be under way together (weft_plan_overlaps), and each
+ * has preconditions, so that whatever happens in between (another writer, a lost answer, a
+ * crash) the server holds a state that the plan's check has seen, less some creates of one tier. It
+ * retries nothing by itself: when a step does not go through it starts no further one, says why,
+ * and the caller looks at the world again and makes a new plan. Loop thread only. */
 #ifndef WEFT_APPLY_APPLY_H
 #define WEFT_APPLY_APPLY_H
 
@@ -26,6 +27,10 @@ struct weft_plan;
  * (15 s). */
 #define WEFT_APPLY_TIMEOUT_NS (INT64_C(4) * 1000000000)
 
+/* Writes under way at most. A first plan of 100,000 Nodes has 3,000 creates, at 5 ms each; more
+ * than a few at a time only wait in the server. */
+enum { WEFT_APPLY_FLIGHTS = 8 };
+
 enum weft_apply_outcome {
     WEFT_APPLY_DONE,    /* every step is confirmed */
     WEFT_APPLY_STALE,   /* the world is not what the plan was made from: plan again at once */
@@ -39,7 +44,7 @@ enum weft_apply_outcome {
 
 struct weft_apply_result {
     enum weft_apply_outcome outcome;
-    size_t confirmed;        /* steps done */
+    size_t confirmed;        /* steps done; not always the first ones */
     size_t step;             /* the step that did not go through; valid unless DONE */
     const char *name;        /* of its object, borrowed; "" if none */
     struct weft_error error; /* code 0 for DONE, STALE by our own check, STOPPED */
@@ -70,18 +75,18 @@ struct weft_apply_env {
 int weft_apply_new(const struct weft_plan *plan, const char *prefix,
                    const struct weft_apply_env *env, struct weft_apply **ret_apply,
                    struct weft_error *err) __attribute__((warn_unused_result));
-/* Ends without on_done; a write under way may or may not be done. NULL is fine; also from
+/* Ends without on_done; writes under way may or may not be done. NULL is fine; also from
  * on_done. */
 void weft_apply_free(struct weft_apply *apply);
 WEFT_DEFINE_AUTO(struct weft_apply, weft_apply_free)
 
 void weft_apply_start(struct weft_apply *apply);
-/* No further write starts; on_done follows after the answer that is awaited. */
+/* No further write starts; on_done follows after the answers that are awaited. */
 void weft_apply_stop(struct weft_apply *apply);
-/* Is hn what the write under way makes? A watch may show it before the answer does. */
+/* Is hn what a write under way makes? A watch may show it before the answer does. */
 bool weft_apply_expects(const struct weft_apply *apply, const struct weft_hypernode *hn);
 
-/* Is the write under way the delete of that object? */
+/* Is a delete of that object under way? */
 bool weft_apply_expects_gone(const struct weft_apply *apply, const char *name);
 
 /* "done", "stale", …; static. */

@@ -289,6 +289,17 @@ void weft_plan_done(struct weft_plan *plan)
     *plan = (struct weft_plan){0};
 }
 
+bool weft_plan_overlaps(const struct weft_plan *plan, size_t i)
+{
+    if (i == 0) {
+        return false;
+    }
+    const struct weft_step *before = &plan->steps[i - 1];
+    const struct weft_step *step = &plan->steps[i];
+    return before->kind == WEFT_STEP_CREATE && step->kind == WEFT_STEP_CREATE &&
+           before->object.tier == step->object.tier;
+}
+
 bool weft_plan_holds(const struct weft_plan *plan, const char *node)
 {
     size_t low = 0;

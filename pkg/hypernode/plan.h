@@ -86,6 +86,11 @@ WEFT_DEFINE_AUTO_VALUE(struct weft_plan, weft_plan_done)
 int weft_plan_check(const struct weft_hypernode_set *current, const struct weft_plan *plan,
                     struct weft_error *err) __attribute__((warn_unused_result));
 
+/* May step i be under way before those just before it are confirmed? So it is for CREATEs of one
+ * tier in a row: none of them lists another, and what is there after all of them is sound. So is
+ * what is there after any of them, as only more objects can clash more. false for i == 0. */
+bool weft_plan_overlaps(const struct weft_plan *plan, size_t i);
+
 /* "release", "delete", "create", "claim"; static. */
 const char *weft_step_kind_name(enum weft_step_kind kind);
 /* Is the node among held_nodes? */

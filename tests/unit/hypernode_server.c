@@ -44,6 +44,9 @@ void hypernode_server_done(struct hypernode_server *server)
     weft_model_free(server->model);
     weft_free(server->body);
     weft_free(server->late_body);
+    for (size_t i = 0; i < HYPERNODE_SERVER_REQUESTS; i++) {
+        weft_free(server->requests[i].body);
+    }
 }
 
 /* ---- the store ---- */
@@ -340,12 +343,44 @@ static void answer_read(struct hypernode_server *server)
     perform_late(server);
 }
 
+/* Any of them, or the first that is found. */
+static struct hypernode_request *next_request(struct hypernode_server *server)
+{
+    struct hypernode_request *pending[HYPERNODE_SERVER_REQUESTS];
+    size_t count = 0;
+    for (size_t i = 0; i < HYPERNODE_SERVER_REQUESTS; i++) {
+        if (server->requests[i].pending) {
+            pending[count++] = &server->requests[i];
+        }
+    }
+    CHECK_INT(count, server->under_way);
+    if (count == 0) {
+        return NULL;
+    }
+    return pending[server->shuffle != 0 ? weft_random_below(&server->shuffle, count) : 0];
+}
+
+static void take_request(struct hypernode_server *server, struct hypernode_request *r)
+{
+    server->verb = r->verb;
+    memcpy(server->path, r->path, sizeof(server->path));
+    memcpy(server->uid, r->uid, sizeof(server->uid));
+    memcpy(server->resource_version, r->resource_version, sizeof(server->resource_version));
+    weft_free(server->body);
+    server->body = weft_steal(&r->body);
+    server->on_done = r->on_done;
+    server->data = r->data;
+    r->pending = false;
+    server->under_way--;
+}
+
 bool hypernode_server_answer(struct hypernode_server *server)
 {
-    if (!server->pending) {
+    struct hypernode_request *r = next_request(server);
+    if (r == NULL) {
         return false;
     }
-    server->pending = false;
+    take_request(server, r);
     if (server->verb == WEFT_KUBE_GET) {
         answer_read(server);
     } else {
@@ -355,34 +390,83 @@ bool hypernode_server_answer(struct hypernode_server *server)
     return true;
 }
 
+/* ---- requests ---- */
+
+static int64_t tier_in(const char *body)
+{
+    weft_auto(weft_json_free) struct weft_json *doc = NULL;
+    weft_auto(weft_hypernode_done) struct weft_hypernode hn = {0};
+    CHECK_INT(weft_json_parse(body, strlen(body), "body", &doc, NULL), 0);
+    CHECK_INT(weft_hypernode_from_json(doc, "weft.dev/", &hn, NULL), 0);
+    return hn.tier;
+}
+
+/* A write that another relies on is confirmed before it: only creates of one tier do not. */
+static void check_alone(const struct hypernode_server *server,
+                        const struct hypernode_request *added)
+{
+    for (size_t i = 0; i < HYPERNODE_SERVER_REQUESTS; i++) {
+        const struct hypernode_request *r = &server->requests[i];
+        if (r == added || !r->pending || r->verb == WEFT_KUBE_GET || added->verb == WEFT_KUBE_GET) {
+            continue;
+        }
+        CHECK_INT(r->verb, WEFT_KUBE_CREATE);
+        CHECK_INT(added->verb, WEFT_KUBE_CREATE);
+        CHECK_INT(r->tier, added->tier);
+    }
+}
+
 int hypernode_server_submit(struct weft_kube_client *client, const struct weft_kube_op *op,
                             struct weft_kube_call **ret_call, struct weft_error *err)
 {
     struct hypernode_server *server = (struct hypernode_server *)(void *)client;
     (void)weft_mem_fail_after(0); /* the stand-in itself does not fail */
-    CHECK(!server->pending);      /* one at a time, each confirmed before the next */
     const bool write = op->verb != WEFT_KUBE_GET;
-    if (write && server->fault == FAULT_SUBMIT && server->writes + 1 == server->fault_at) {
+    server->submitted += write;
+    if (write && server->fault == FAULT_SUBMIT && server->submitted == server->fault_at) {
         server->writes++;
         return weft_err_nomem(err);
     }
     CHECK_INT(op->timeout_ns, 4000000000);
-    server->pending = true;
-    server->verb = op->verb;
-    (void)snprintf(server->path, sizeof(server->path), "%s", op->path);
-    (void)snprintf(server->uid, sizeof(server->uid), "%s", op->uid != NULL ? op->uid : "");
-    (void)snprintf(server->resource_version, sizeof(server->resource_version), "%s",
+    size_t at = 0;
+    while (at < HYPERNODE_SERVER_REQUESTS && server->requests[at].pending) {
+        at++;
+    }
+    if (at == HYPERNODE_SERVER_REQUESTS) {
+        CU_FAIL("more requests than there may be");
+        return weft_err_nomem(err);
+    }
+    struct hypernode_request *r = &server->requests[at];
+    r->server = server;
+    r->pending = true;
+    r->verb = op->verb;
+    (void)snprintf(r->path, sizeof(r->path), "%s", op->path);
+    (void)snprintf(r->uid, sizeof(r->uid), "%s", op->uid != NULL ? op->uid : "");
+    (void)snprintf(r->resource_version, sizeof(r->resource_version), "%s",
                    op->resource_version != NULL ? op->resource_version : "");
-    weft_free(server->body);
-    server->body = weft_strdup(op->body != NULL ? op->body : "");
-    server->on_done = op->on_done;
-    server->data = op->data;
-    *ret_call = (struct weft_kube_call *)(void *)server;
+    weft_free(r->body);
+    r->body = weft_strdup(op->body != NULL ? op->body : "");
+    r->tier = op->verb == WEFT_KUBE_CREATE ? tier_in(r->body) : 0;
+    r->on_done = op->on_done;
+    r->data = op->data;
+    server->under_way++;
+    if (write && server->under_way > server->most_under_way) {
+        server->most_under_way = server->under_way;
+    }
+    check_alone(server, r);
+    *ret_call = (struct weft_kube_call *)(void *)r;
     return 0;
 }
 
 void hypernode_server_cancel(struct weft_kube_call *call)
 {
-    struct hypernode_server *server = (struct hypernode_server *)(void *)call;
-    server->pending = false;
+    struct hypernode_request *r = (struct hypernode_request *)(void *)call;
+    struct hypernode_server *server = r->server;
+    CHECK(r->pending);
+    r->pending = false;
+    server->under_way--;
+    if (server->shuffle != 0 && r->verb != WEFT_KUBE_GET &&
+        weft_random_below(&server->shuffle, 2) == 0) { /* it had arrived */
+        (void)perform(server, r->verb, r->path, r->body, r->uid, r->resource_version);
+    }
 }

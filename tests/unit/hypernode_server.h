@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stand-in for the API server behind pkg/apply's requests: it holds HyperNodes with uid and
  * resourceVersion, checks preconditions as the real one does, feeds every change to the model of
- * Volcano's cache, and can be told to fail in a given way at a given write. One request is under
- * way at a time; hypernode_server_answer answers it. */
+ * Volcano's cache, and can be told to fail in a given way at a given write. Only creates of one
+ * tier may be under way together; hypernode_server_answer answers one. */
 #ifndef WEFT_TESTS_UNIT_HYPERNODE_SERVER_H
 #define WEFT_TESTS_UNIT_HYPERNODE_SERVER_H
 
@@ -33,11 +33,28 @@ enum fault {
     FAULT_COUNT
 };
 
+enum { HYPERNODE_SERVER_REQUESTS = 8 };
+
+/* A request under way. */
+struct hypernode_request {
+    struct hypernode_server *server;
+    bool pending;
+    enum weft_kube_verb verb;
+    char path[256];
+    char *body;
+    char uid[64];
+    char resource_version[64];
+    int64_t tier; /* of a create */
+    weft_kube_result_fn on_done;
+    void *data;
+};
+
 struct hypernode_server {
     struct weft_hypernode_set set;
     struct weft_model *model;
     uint64_t version;
-    unsigned writes;    /* write requests so far */
+    unsigned submitted; /* write requests so far */
+    unsigned writes;    /* of these, those that were answered */
     unsigned performed; /* of these, those that changed something */
     unsigned fault_at;  /* the write (1…) that meets fault; 0: none */
     enum fault fault;
@@ -47,8 +64,13 @@ struct hypernode_server {
     bool reads_fail;
     int worst;            /* worst outcome of the model after a write */
     const char *worst_at; /* what it was */
-    /* the request under way */
-    bool pending;
+    /* requests under way; with shuffle, a random state, any of them is answered next, and one that
+     * is cancelled may have been performed */
+    struct hypernode_request requests[HYPERNODE_SERVER_REQUESTS];
+    size_t under_way;
+    size_t most_under_way;
+    uint64_t shuffle;
+    /* the request that is answered */
     enum weft_kube_verb verb;
     char path[256];
     char *body;
@@ -72,7 +94,7 @@ void hypernode_server_done(struct hypernode_server *server);
 int hypernode_server_submit(struct weft_kube_client *client, const struct weft_kube_op *op,
                             struct weft_kube_call **ret_call, struct weft_error *err);
 void hypernode_server_cancel(struct weft_kube_call *call);
-/* Answers the request under way; false if there is none. */
+/* Answers a request under way; false if there is none. */
 bool hypernode_server_answer(struct hypernode_server *server);
 
 #endif

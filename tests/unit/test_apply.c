@@ -310,10 +310,12 @@ static void check_fault(const struct drive *d, const struct pair *p, enum fault 
     }
 }
 
-static void run_fault(const struct pair *p, enum fault fault, unsigned at, bool reads_fail)
+static void run_fault(const struct pair *p, enum fault fault, unsigned at, bool reads_fail,
+                      uint64_t shuffle)
 {
     struct drive d;
     drive_init(&d, &p->live);
+    d.server.shuffle = shuffle;
     d.server.fault = fault;
     d.server.fault_at = at;
     d.server.fault_reads = reads_fail;
@@ -337,14 +339,16 @@ static void run_fault(const struct pair *p, enum fault fault, unsigned at, bool 
 static void test_every_fault_at_every_write(void)
 {
     uint64_t random = 20261130;
+    uint64_t order = 3;
     for (unsigned i = 0; i < PAIRS && CU_get_number_of_failures() == 0; i++) {
         struct pair p;
         pair_init(&p, &random);
         check_undisturbed(&p);
         for (unsigned at = 1; at <= p.writes; at++) {
             for (int fault = 1; fault < FAULT_COUNT; fault++) {
-                run_fault(&p, (enum fault)fault, at, false);
-                run_fault(&p, (enum fault)fault, at, true);
+                run_fault(&p, (enum fault)fault, at, false, 0);
+                run_fault(&p, (enum fault)fault, at, true, 0);
+                run_fault(&p, (enum fault)fault, at, at % 2 == 0, weft_random(&order));
             }
         }
         pair_done(&p);
@@ -362,6 +366,7 @@ static void test_killed_after_every_write(void)
         for (unsigned at = 0; at < p.writes; at++) {
             struct drive d;
             drive_init(&d, &p.live);
+            d.server.shuffle = at % 3; /* 0: in their order */
             list(&d);
             weft_auto(weft_plan_done) struct weft_plan plan = {0};
             plan_for(&d, &p.wanted, &plan);
@@ -450,6 +455,120 @@ static void test_no_delete_of_what_is_listed(void)
     CHECK(d.done);
     CHECK_INT(d.outcome, WEFT_APPLY_STALE);
     CHECK_SET(&d.server.set, "a 1 n0 n1\nb 1 n2 n3\ns 2 a\n");
+    drive_done(&d);
+}
+
+/* ---- together ---- */
+
+/* So many leaves of one Node each, under two spines. */
+static char *wide_tree(size_t leaves)
+{
+    weft_auto(weft_buf_done) struct weft_buf buf;
+    weft_buf_init(&buf, 1 << 16);
+    for (size_t i = 0; i < leaves; i++) {
+        (void)weft_buf_printf(&buf, "leaf%02zu 1 n%zu\n", i, i);
+    }
+    for (size_t s = 0; s < 2; s++) {
+        (void)weft_buf_printf(&buf, "spine%zu 2", s);
+        for (size_t i = s; i < leaves; i += 2) {
+            (void)weft_buf_printf(&buf, " leaf%02zu", i);
+        }
+        (void)weft_buf_puts(&buf, "\n");
+    }
+    return weft_buf_steal(&buf);
+}
+
+/* Creates of a tier are under way together, more of them with each that went through; the next
+ * tier waits for the last of them. The stand-in looks at the latter. */
+static void test_creates_together(void)
+{
+    struct drive d;
+    weft_auto(weft_hypernode_set_done) struct weft_hypernode_set wanted = {0};
+    weft_auto(weft_plan_done) struct weft_plan plan = {0};
+    weft_autofree char *tree = wide_tree(40);
+    setup(&d, "", tree, &wanted, &plan);
+    CHECK_INT(plan.step_count, 42);
+    d.server.shuffle = 5;
+    start(&d, &plan);
+    CHECK_INT(d.server.under_way, 1);
+    CHECK(hypernode_server_answer(&d.server));
+    CHECK_INT(d.server.under_way, 2);
+    for (size_t i = 1; i < 40; i++) {
+        const size_t left = 40 - i;
+        const size_t most = i + 1 < WEFT_APPLY_FLIGHTS ? i + 1 : WEFT_APPLY_FLIGHTS;
+        CHECK_INT(d.server.under_way, left < most ? left : most);
+        CHECK(hypernode_server_answer(&d.server));
+    }
+    CHECK_INT(d.server.under_way, 2); /* the spines */
+    while (hypernode_server_answer(&d.server)) {
+    }
+    CHECK(d.done);
+    CHECK_INT(d.outcome, WEFT_APPLY_DONE);
+    CHECK_INT(d.confirmed, 42);
+    CHECK_INT(d.server.writes, 42);
+    CHECK_SET(&d.server.set, tree);
+    drive_done(&d);
+}
+
+/* A server that refuses is asked once; when one of several fails, the others' answers are waited
+ * for and no further one is asked. */
+static void test_failure_among_several(void)
+{
+    struct drive d;
+    weft_auto(weft_hypernode_set_done) struct weft_hypernode_set wanted = {0};
+    weft_auto(weft_plan_done) struct weft_plan plan = {0};
+    weft_autofree char *tree = wide_tree(40);
+    setup(&d, "", tree, &wanted, &plan);
+    d.server.fault = FAULT_403;
+    d.server.fault_at = 1;
+    start(&d, &plan);
+    while (hypernode_server_answer(&d.server)) {
+    }
+    CHECK_INT(d.outcome, WEFT_APPLY_REFUSED);
+    CHECK_INT(d.server.writes, 1);
+
+    d.server.fault_at = 1 + 12; /* by then 8 are under way */
+    start(&d, &plan);
+    for (size_t i = 0; i < 12; i++) {
+        CHECK(!d.done);
+        CHECK(hypernode_server_answer(&d.server));
+    }
+    CHECK_INT(d.server.under_way, WEFT_APPLY_FLIGHTS - 1);
+    while (hypernode_server_answer(&d.server)) {
+        CHECK(d.done == (d.server.under_way == 0));
+    }
+    CHECK_INT(d.outcome, WEFT_APPLY_REFUSED);
+    CHECK_INT(d.confirmed, 12 - 1 + WEFT_APPLY_FLIGHTS - 1);
+    CHECK_INT(d.server.performed, d.confirmed);
+    drive(&d, &wanted);
+    CHECK_SET(&d.server.set, tree);
+    drive_done(&d);
+}
+
+/* It is told to stop while several are under way: their answers are taken, none is lost. */
+static void test_stop_among_several(void)
+{
+    struct drive d;
+    weft_auto(weft_hypernode_set_done) struct weft_hypernode_set wanted = {0};
+    weft_auto(weft_plan_done) struct weft_plan plan = {0};
+    weft_autofree char *tree = wide_tree(40);
+    setup(&d, "", tree, &wanted, &plan);
+    start(&d, &plan);
+    for (size_t i = 0; i < 10; i++) {
+        CHECK(hypernode_server_answer(&d.server));
+    }
+    /* a watch may show each of them before its answer comes */
+    size_t expected = 0;
+    for (size_t i = 0; i < wanted.count; i++) {
+        expected += weft_apply_expects(d.apply, &wanted.items[i]);
+    }
+    CHECK_INT(expected, WEFT_APPLY_FLIGHTS);
+    weft_apply_stop(d.apply);
+    while (hypernode_server_answer(&d.server)) {
+    }
+    CHECK_INT(d.outcome, WEFT_APPLY_STOPPED);
+    CHECK_INT(d.confirmed, 10 + WEFT_APPLY_FLIGHTS);
+    CHECK_INT(d.view.count, d.confirmed);
     drive_done(&d);
 }
 
@@ -543,6 +662,8 @@ WEFT_SUITE(apply, {"every fault at every write", test_every_fault_at_every_write
            {"gate and stop", test_gate_and_stop},
            {"stop waits for the answer", test_stop_waits_for_the_answer},
            {"no delete of what is listed", test_no_delete_of_what_is_listed},
-           {"missing CRD", test_missing_crd},
+           {"creates together", test_creates_together},
+           {"failure among several", test_failure_among_several},
+           {"stop among several", test_stop_among_several}, {"missing CRD", test_missing_crd},
            {"Retry-After is handed on", test_retry_after_is_handed_on}, {"expects", test_expects},
            {"others", test_others}, {"without memory", test_without_memory})
