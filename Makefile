@@ -166,6 +166,7 @@ $(BUILD)/fakes/%: $(BUILD)/obj/tests/fakes/%.o $(LIB)
 	$(call link,$(filter %.o,$^) $(LIB),$(UNIT_LIBS))
 $(BUILD)/bench/bench_tree: $(GEN_OBJ)
 $(BUILD)/bench/bench_plugin $(BUILD)/bench/bench_plugin_calls: $(BUILD)/obj/tests/bench/plugin_bed.o
+$(BUILD)/bench/bench_decide: $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out %/main.c,$(CTRL_SRC)))
 $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(LIB)
 	$(call link,$(filter %.o,$^) $(LIB),$(UNIT_LIBS))
 $(BUILD)/unit: $(UNIT_OBJ) $(UNIT_EXTRA) $(GEN_OBJ) $(LIB)

@@ -109,9 +109,12 @@ static int compare_names(const void *key, const void *item)
     return strcmp(key, *(const char *const *)item);
 }
 
-/* The tree's node of that name, or SIZE_MAX. */
-static size_t find_node(const struct weft_tree *tree, const char *name)
+/* The tree's node of that name, or SIZE_MAX. guess: where it may well be. */
+static size_t find_node(const struct weft_tree *tree, const char *name, size_t guess)
 {
+    if (guess < tree->node_count && strcmp(tree->nodes[guess], name) == 0) {
+        return guess;
+    }
     char *const *at = tree->node_count > 0 ? bsearch(name, tree->nodes, tree->node_count,
                                                      sizeof(*tree->nodes), compare_names)
                                            : NULL;
@@ -119,11 +122,11 @@ static size_t find_node(const struct weft_tree *tree, const char *name)
 }
 
 static void note_sources(const struct weft_decide_input *in, const struct weft_tree *tree,
-                         struct weft_keep_node *flags)
+                         const size_t *places, struct weft_keep_node *flags)
 {
     for (size_t i = 0; i < in->node_count; i++) {
         struct weft_decide_memory *memory = &in->memory[i];
-        const size_t node = find_node(tree, in->nodes[i].name);
+        const size_t node = places[i];
         memory->placed = node != SIZE_MAX;
         if (memory->placed) {
             memory->source = tree->node_source != NULL ? tree->node_source[node] : 0;
@@ -168,7 +171,7 @@ static const struct weft_tree_tier *find_tier(const struct weft_tree *tree, cons
 }
 
 static void note_gaps(const struct weft_decide_input *in, const struct weft_tree *tree,
-                      struct weft_keep_node *flags)
+                      const size_t *places, struct weft_keep_node *flags)
 {
     const struct weft_names *plan = &in->config->tiers;
     for (size_t t = 0; t < plan->count && t < WEFT_LAYOUT_TIERS_MAX; t++) {
@@ -177,12 +180,28 @@ static void note_gaps(const struct weft_decide_input *in, const struct weft_tree
         }
         const struct weft_tree_tier *tier = find_tier(tree, plan->items[t]);
         for (size_t i = 0; i < in->node_count; i++) {
-            const size_t node = find_node(tree, flags[i].name);
+            const size_t node = places[i];
             if (node != SIZE_MAX && (tier == NULL || tier->node_group[node] == WEFT_TREE_NONE)) {
                 flags[i].gaps |= UINT32_C(1) << t;
             }
         }
     }
+}
+
+static int note_places(const struct weft_decide_input *in, const struct weft_tree *tree,
+                       struct weft_keep_node *flags)
+{
+    weft_autofree size_t *places = weft_calloc(in->node_count + 1, sizeof(*places));
+    if (places == NULL) {
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < in->node_count; i++) {
+        const size_t guess = i == 0 || places[i - 1] == SIZE_MAX ? i : places[i - 1] + 1;
+        places[i] = find_node(tree, in->nodes[i].name, guess);
+    }
+    note_sources(in, tree, places, flags);
+    note_gaps(in, tree, places, flags);
+    return 0;
 }
 
 /* Tells the switch graphs where Nodes were, for those that hang on two groups alike. */
@@ -237,9 +256,7 @@ static int build_tree(const struct weft_decide_input *in, struct weft_keep_node 
     if (rc < 0) {
         return rc;
     }
-    note_sources(in, decision->tree, flags);
-    note_gaps(in, decision->tree, flags);
-    return 0;
+    return note_places(in, decision->tree, flags) < 0 ? weft_err_nomem(err) : 0;
 }
 
 /* ---- tree to a plan ---- */

@@ -66,24 +66,26 @@ int weft_forest_add(struct weft_forest *forest, const struct weft_hypernode *obj
     return 0;
 }
 
+/* The node's place in the list, new ones without a home. */
+static int find_or_add_node(struct weft_forest *forest, const char *name, size_t *ret_at)
+{
+    const int rc = weft_array_reserve((void **)&forest->nodes, &forest->node_cap,
+                                      forest->node_count + 1, sizeof(*forest->nodes), NODES_MAX);
+    const int added = rc < 0 ? rc : weft_map_add(forest->by_node, name, forest->node_count, ret_at);
+    if (added == 0) {
+        forest->nodes[forest->node_count++] = (struct node){.name = name, .home = WEFT_FOREST_NONE};
+    }
+    return added < 0 ? added : 0;
+}
+
 int weft_forest_put(struct weft_forest *forest, const char *node, size_t item)
 {
     size_t at = 0;
-    if (weft_map_get(forest->by_node, node, &at)) {
+    const int rc = find_or_add_node(forest, node, &at);
+    if (rc == 0) {
         forest->nodes[at].home = item;
-        return 0;
     }
-    int rc = weft_array_reserve((void **)&forest->nodes, &forest->node_cap, forest->node_count + 1,
-                                sizeof(*forest->nodes), NODES_MAX);
-    if (rc < 0) {
-        return rc;
-    }
-    rc = weft_map_put(forest->by_node, node, forest->node_count);
-    if (rc < 0) {
-        return rc;
-    }
-    forest->nodes[forest->node_count++] = (struct node){.name = node, .home = item};
-    return 0;
+    return rc;
 }
 
 int weft_forest_hang(struct weft_forest *forest, size_t item, size_t parent)
@@ -106,12 +108,13 @@ static int read_members(struct weft_forest *forest, size_t item)
             continue;
         }
         if (m->type == WEFT_MEMBER_NODE) {
-            int rc = weft_map_get(forest->by_node, m->name, NULL)
-                         ? 0
-                         : weft_forest_put(forest, m->name, item);
+            size_t at = 0;
+            const int rc = find_or_add_node(forest, m->name, &at);
             if (rc < 0) {
                 return rc;
             }
+            struct node *node = &forest->nodes[at];
+            node->home = node->home == WEFT_FOREST_NONE ? item : node->home;
             continue;
         }
         const size_t child = weft_forest_find(forest, m->name);

@@ -29,19 +29,29 @@ static const struct weft_hypernode *object_at(const struct weft_forest *forest, 
     return weft_forest_object(forest, item);
 }
 
+struct chain {
+    size_t items[WEFT_FOREST_TIERS_MAX];
+    size_t count;
+};
+
+static struct chain chain_of(const struct weft_forest *forest, const char *node)
+{
+    struct chain c;
+    c.count = weft_forest_chain(forest, node, c.items);
+    return c;
+}
+
 /* A chain of live that was cut short by a crash between two writes is being completed, not moved:
  * only tiers that both have are compared. */
-static bool has_moved(const struct weft_keep_judge *j, const char *node)
+static bool has_moved(const struct weft_keep_judge *j, const struct chain *from,
+                      const struct chain *to)
 {
-    size_t from[WEFT_FOREST_TIERS_MAX];
-    size_t to[WEFT_FOREST_TIERS_MAX];
-    const size_t from_count = weft_forest_chain(j->live, node, from);
-    const size_t to_count = weft_forest_chain(j->wanted, node, to);
-    if (from_count > to_count) {
+    if (from->count > to->count) {
         return true;
     }
-    for (size_t i = 0; i < from_count; i++) {
-        if (strcmp(object_at(j->live, from[i])->name, object_at(j->wanted, to[i])->name) != 0) {
+    for (size_t i = 0; i < from->count; i++) {
+        if (strcmp(object_at(j->live, from->items[i])->name,
+                   object_at(j->wanted, to->items[i])->name) != 0) {
             return true;
         }
     }
@@ -51,8 +61,10 @@ static bool has_moved(const struct weft_keep_judge *j, const char *node)
 static enum weft_keep_verdict judge_node(const struct weft_keep_judge *j,
                                          const struct weft_keep_node *node)
 {
-    const bool before = !node->fresh && weft_forest_home(j->live, node->name) != WEFT_FOREST_NONE;
-    const bool after = weft_forest_home(j->wanted, node->name) != WEFT_FOREST_NONE;
+    const struct chain from = chain_of(j->live, node->name);
+    const struct chain to = chain_of(j->wanted, node->name);
+    const bool before = !node->fresh && from.count > 0;
+    const bool after = to.count > 0;
     if (node->excluded) {
         return before ? WEFT_KEEP_LEAVES : WEFT_KEEP_ABSENT;
     }
@@ -62,7 +74,7 @@ static enum weft_keep_verdict judge_node(const struct weft_keep_judge *j,
     if (!after) {
         return WEFT_KEEP_LOST;
     }
-    if (!has_moved(j, node->name)) {
+    if (!has_moved(j, &from, &to)) {
         return WEFT_KEEP_STAYS;
     }
     const bool in_part =

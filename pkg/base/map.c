@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open addressing over an insertion-ordered entry list; removed entries leave a hole that the next
- * growth closes. */
+/* Open addressing over an insertion-ordered entry list; removed entries leave a hole, and a key
+ * that nobody needs, until the next growth. Keys stand in a few big blocks in the order in which
+ * they came: a pass of the controller makes a dozen maps of all nodes, and allocating each key, and
+ * missing the cache with each, was most of their cost. */
 #include "pkg/base/map.h"
 
 #include <errno.h>
@@ -17,14 +19,27 @@ struct entry {
     uint32_t hash;
 };
 
+/* The first block is small, each next one twice as big, up to the most. */
+enum { BLOCK_MIN = 256, BLOCK_MAX = 1 << 16 };
+
+struct block {
+    struct block *next;
+    size_t used;
+    size_t cap;
+    char bytes[];
+};
+
 struct weft_map {
     struct entry *entries;
     size_t used; /* entries in the list, holes included */
     size_t cap;
     size_t count; /* live entries */
     size_t max;
-    uint32_t *slots;   /* entry index + 1, 0 = never used */
-    size_t slot_count; /* power of two, or 0 */
+    uint32_t *slots;      /* entry index + 1, 0 = never used */
+    size_t slot_count;    /* power of two, or 0 */
+    struct block *blocks; /* the newest first */
+    size_t key_bytes;     /* in the blocks */
+    size_t dead_bytes;    /* of these, of removed keys */
 };
 
 struct weft_map *weft_map_new(size_t max)
@@ -36,14 +51,66 @@ struct weft_map *weft_map_new(size_t max)
     return map;
 }
 
+/* ---- keys ---- */
+
+static void free_blocks(struct block *block)
+{
+    while (block != NULL) {
+        struct block *next = block->next;
+        weft_free(block);
+        block = next;
+    }
+}
+
+/* A copy of the key in the newest block, or in a new one. */
+static char *copy_key(struct block **blocks, const char *key, size_t len)
+{
+    struct block *block = *blocks;
+    if (block == NULL || block->cap - block->used < len + 1) {
+        size_t cap = block == NULL ? BLOCK_MIN : block->cap * 2;
+        cap = cap > BLOCK_MAX ? BLOCK_MAX : cap;
+        cap = cap < len + 1 ? len + 1 : cap;
+        block = weft_malloc(sizeof(*block) + cap);
+        if (block == NULL) {
+            return NULL;
+        }
+        *block = (struct block){.next = *blocks, .cap = cap};
+        *blocks = block;
+    }
+    char *copy = block->bytes + block->used;
+    memcpy(copy, key, len);
+    copy[len] = '\0';
+    block->used += len + 1;
+    return copy;
+}
+
+/* Leaves the bytes of removed keys behind; without memory for that they stay. */
+static void compact_keys(struct weft_map *map)
+{
+    const size_t live = map->key_bytes - map->dead_bytes;
+    struct block *whole = weft_malloc(sizeof(*whole) + live);
+    if (whole == NULL) {
+        return;
+    }
+    *whole = (struct block){.cap = live};
+    for (size_t i = 0; i < map->used; i++) {
+        struct entry *e = &map->entries[i];
+        e->key = e->key != NULL ? copy_key(&whole, e->key, e->len) : NULL; /* there is room */
+    }
+    free_blocks(map->blocks);
+    map->blocks = whole;
+    map->key_bytes = live;
+    map->dead_bytes = 0;
+}
+
+/* ---- the map ---- */
+
 void weft_map_free(struct weft_map *map)
 {
     if (map == NULL) {
         return;
     }
-    for (size_t i = 0; i < map->used; i++) {
-        weft_free(map->entries[i].key);
-    }
+    free_blocks(map->blocks);
     weft_free(map->entries);
     weft_free(map->slots);
     weft_free(map);
@@ -87,6 +154,9 @@ static int rehash(struct weft_map *map, size_t slot_count)
         return -ENOMEM;
     }
     close_holes(map);
+    if (map->dead_bytes > map->key_bytes / 2) {
+        compact_keys(map);
+    }
     weft_free(map->slots);
     map->slots = slots;
     map->slot_count = slot_count;
@@ -97,7 +167,9 @@ static int rehash(struct weft_map *map, size_t slot_count)
     return 0;
 }
 
-static int add_entry(struct weft_map *map, const char *key, size_t len, uint32_t hash, size_t value)
+/* A new entry, for which slot is the place. */
+static int add_entry(struct weft_map *map, const char *key, size_t len, uint32_t hash, size_t value,
+                     uint32_t *slot)
 {
     if (map->count >= map->max || map->used >= UINT32_MAX - 1 || len > UINT32_MAX) {
         return -EFBIG;
@@ -109,39 +181,65 @@ static int add_entry(struct weft_map *map, const char *key, size_t len, uint32_t
     if (rc < 0) {
         return rc;
     }
-    char *copy = weft_malloc(len + 1);
+    char *copy = copy_key(&map->blocks, key, len);
     if (copy == NULL) {
         return -ENOMEM;
     }
-    memcpy(copy, key, len);
-    copy[len] = '\0';
-    *find_slot(map, key, len, hash) = (uint32_t)map->used + 1;
+    map->key_bytes += len + 1;
+    *slot = (uint32_t)map->used + 1;
     map->entries[map->used++] =
         (struct entry){.key = copy, .value = value, .len = (uint32_t)len, .hash = hash};
     map->count++;
     return 0;
 }
 
-int weft_map_put_n(struct weft_map *map, const char *key, size_t len, size_t value)
+/* Room for one entry more: at most 3/4 full, holes counted, so that a probe always ends. */
+static int make_room(struct weft_map *map)
 {
-    /* at most 3/4 full, holes counted, so that a probe always ends */
-    if ((map->used + 1) * 4 > map->slot_count * 3) {
-        size_t want = map->slot_count < 16 ? 16 : map->slot_count;
-        while ((map->count + 1) * 2 > want) {
-            want *= 2;
-        }
-        const int rc = rehash(map, want);
-        if (rc < 0) {
-            return rc;
-        }
+    if ((map->used + 1) * 4 <= map->slot_count * 3) {
+        return 0;
+    }
+    size_t want = map->slot_count < 16 ? 16 : map->slot_count;
+    while ((map->count + 1) * 2 > want) {
+        want *= 2;
+    }
+    return rehash(map, want);
+}
+
+/* The entry of the key: one that is there, or a new one with value. */
+static int find_or_add(struct weft_map *map, const char *key, size_t len, size_t value,
+                       struct entry **ret_entry)
+{
+    int rc = make_room(map);
+    if (rc < 0) {
+        return rc;
     }
     const uint32_t hash = hash_of(key, len);
-    const size_t slot = *find_slot(map, key, len, hash);
-    if (slot != 0) {
-        map->entries[slot - 1].value = value;
-        return 1;
+    uint32_t *slot = find_slot(map, key, len, hash);
+    const bool there = *slot != 0;
+    rc = there ? 1 : add_entry(map, key, len, hash, value, slot);
+    *ret_entry = rc < 0 ? NULL : &map->entries[*slot - 1];
+    return rc;
+}
+
+int weft_map_put_n(struct weft_map *map, const char *key, size_t len, size_t value)
+{
+    struct entry *e = NULL;
+    const int rc = find_or_add(map, key, len, value, &e);
+    if (rc == 1) {
+        e->value = value;
     }
-    return add_entry(map, key, len, hash, value);
+    return rc;
+}
+
+int weft_map_add(struct weft_map *map, const char *key, size_t value, size_t *ret_value)
+{
+    struct entry *e = NULL;
+    const int rc = find_or_add(map, key, strlen(key), value, &e);
+    if (rc >= 0) {
+        *ret_value = e->value;
+    }
+    return rc;
 }
 
 int weft_map_put(struct weft_map *map, const char *key, size_t value)
@@ -178,8 +276,8 @@ bool weft_map_remove(struct weft_map *map, const char *key)
     if (e == NULL) {
         return false;
     }
-    weft_free(e->key);
     e->key = NULL;
+    map->dead_bytes += e->len + 1;
     map->count--;
     return true;
 }

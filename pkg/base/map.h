@@ -23,6 +23,10 @@ int weft_map_put(struct weft_map *map, const char *key, size_t value)
 /* The same for a key that is a piece of text. */
 int weft_map_put_n(struct weft_map *map, const char *key, size_t len, size_t value)
     __attribute__((warn_unused_result));
+/* Adds, but lets an entry that is there be: 0, or 1 if it was; *ret_value is the entry's value
+ * then. -ENOMEM, -EFBIG. */
+int weft_map_add(struct weft_map *map, const char *key, size_t value, size_t *ret_value)
+    __attribute__((warn_unused_result));
 /* true and *ret_value (may be NULL) if the key is there. */
 bool weft_map_get(const struct weft_map *map, const char *key, size_t *ret_value);
 bool weft_map_get_n(const struct weft_map *map, const char *key, size_t len, size_t *ret_value);

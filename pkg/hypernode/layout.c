@@ -149,8 +149,13 @@ static int make_places(const struct weft_lwork *w, struct weft_layout *l)
 {
     l->nodes = weft_calloc(w->node_count, sizeof(*l->nodes));
     l->place = weft_calloc(w->node_count * w->tiers, sizeof(*l->place));
-    if (l->nodes == NULL || l->place == NULL) {
+    weft_autofree size_t *objects =
+        weft_calloc(w->group_count + 1, sizeof(*objects)); /* by group */
+    if (l->nodes == NULL || l->place == NULL || objects == NULL) {
         return -ENOMEM;
+    }
+    for (size_t g = 0; g < w->group_count; g++) {
+        (void)weft_hypernode_set_find(&l->desired, w->groups[g].name, &objects[g]);
     }
     for (size_t i = 0; i < w->node_count; i++) {
         l->nodes[i] = weft_strdup(w->nodes[i].name);
@@ -159,10 +164,7 @@ static int make_places(const struct weft_lwork *w, struct weft_layout *l)
         }
         l->node_count = i + 1;
         for (size_t t = 0; t < w->tiers; t++) {
-            size_t at = 0;
-            (void)weft_hypernode_set_find(&l->desired, w->groups[w->chain[i * w->tiers + t]].name,
-                                          &at);
-            l->place[i * w->tiers + t] = at;
+            l->place[i * w->tiers + t] = objects[w->chain[i * w->tiers + t]];
         }
     }
     return 0;

@@ -95,26 +95,19 @@ int weft_model_entry(struct weft_model *m, const char *name, size_t *ret_id)
 
 int weft_model_node(struct weft_model *m, const char *name, size_t *ret_id)
 {
-    if (weft_map_get(m->node_names, name, ret_id)) {
-        return 0;
-    }
     void *list = m->nodes;
     int rc =
         weft_array_reserve(&list, &m->node_cap, m->node_count + 1, sizeof(m->nodes[0]), NODES_MAX);
     m->nodes = list;
-    if (rc < 0) {
-        return rc;
+    rc = rc == 0 ? weft_map_add(m->node_names, name, m->node_count, ret_id) : rc;
+    if (rc != 0) {
+        return rc < 0 ? rc : 0;
     }
     char *copy = weft_strdup(name);
     if (copy == NULL) {
+        (void)weft_map_remove(m->node_names, name);
         return -ENOMEM;
     }
-    rc = weft_map_put(m->node_names, name, m->node_count);
-    if (rc < 0) {
-        weft_free(copy);
-        return rc;
-    }
-    *ret_id = m->node_count;
     m->nodes[m->node_count++] = (struct weft_model_node){.name = copy};
     return 0;
 }

@@ -42,20 +42,17 @@ bool weft_pids_has(const struct weft_ids *ids, size_t id)
 static int intern(struct weft_pwork *w, const char *name, bool is_node, size_t *ret_id)
 {
     struct weft_map *map = is_node ? w->nodes : w->hypernodes;
-    if (weft_map_get(map, name, ret_id)) {
-        return 0;
-    }
     void *list = w->objs;
     int rc = weft_array_reserve(&list, &w->cap, w->count + 1, sizeof(w->objs[0]), OBJECTS_MAX);
     w->objs = list;
-    rc = rc == 0 ? weft_map_put(map, name, w->count) : rc;
-    if (rc < 0) {
-        return rc;
+    rc = rc == 0 ? weft_map_add(map, name, w->count, ret_id) : rc;
+    if (rc == 0) {
+        w->objs[w->count++] = (struct weft_pobj){.name = name,
+                                                 .is_node = is_node,
+                                                 .owner = WEFT_MODEL_NO_ID,
+                                                 .last_step = WEFT_STEP_NONE};
     }
-    *ret_id = w->count;
-    w->objs[w->count++] = (struct weft_pobj){
-        .name = name, .is_node = is_node, .owner = WEFT_MODEL_NO_ID, .last_step = WEFT_STEP_NONE};
-    return 0;
+    return rc < 0 ? rc : 0;
 }
 
 /* The ids of all exactMatch members, ascending. */

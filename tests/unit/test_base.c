@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pkg/base: text, numbers, buffers, maps, files, log lines. */
 #include <errno.h>
+#include <malloc.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -204,6 +205,51 @@ static void test_map_random(void)
     CHECK_INT(walked, count);
 }
 
+static void test_map_add(void)
+{
+    weft_auto(weft_map_free) struct weft_map *map = weft_map_new(2);
+    size_t value = 0;
+    CHECK_INT(weft_map_add(map, "a", 7, &value), 0);
+    CHECK_INT(value, 7);
+    CHECK_INT(weft_map_add(map, "a", 8, &value), 1);
+    CHECK_INT(value, 7);
+    CHECK_INT(weft_map_add(map, "b", 9, &value), 0);
+    CHECK_INT(weft_map_add(map, "c", 10, &value), -EFBIG);
+    CHECK(weft_map_remove(map, "a"));
+    CHECK_INT(weft_map_add(map, "a", 11, &value), 0);
+    CHECK_INT(value, 11);
+}
+
+/* Names come and go for ever in a map of nodes: what is needed for those that went is had back.
+ * Keys of all lengths, some longer than a block is. */
+static void test_map_turnover(void)
+{
+    weft_auto(weft_map_free) struct weft_map *map = weft_map_new(64);
+    weft_autofree char *long_key = weft_calloc(1, 100001);
+    memset(long_key, 'k', 100000);
+    CHECK_INT(weft_map_put(map, long_key, 1), 0);
+    struct mallinfo2 before = {0};
+    for (size_t i = 0; i < 200000; i++) {
+        char key[80];
+        (void)snprintf(key, sizeof(key), "%0*zu", (int)(1 + i % 70), i);
+        CHECK_INT(weft_map_put(map, key, i), 0);
+        if (i >= 40) {
+            (void)snprintf(key, sizeof(key), "%0*zu", (int)(1 + (i - 40) % 70), i - 40);
+            CHECK(weft_map_remove(map, key));
+        }
+        before = i == 1000 ? mallinfo2() : before;
+    }
+    CHECK_INT(weft_map_count(map), 41);
+    CHECK(mallinfo2().uordblks < before.uordblks + 300000); /* 200,000 keys are 8 MB */
+    size_t value = 0;
+    CHECK(weft_map_get(map, long_key, &value) && value == 1);
+    for (size_t i = 200000 - 40; i < 200000; i++) {
+        char key[80];
+        (void)snprintf(key, sizeof(key), "%0*zu", (int)(1 + i % 70), i);
+        CHECK(weft_map_get(map, key, &value) && value == i);
+    }
+}
+
 static void test_errors(void)
 {
     struct weft_error err = {0};
@@ -360,7 +406,8 @@ static void test_time_text(void)
 WEFT_SUITE(base, {"split and lines", test_split_and_lines}, {"numbers", test_numbers},
            {"natural order", test_natural_order}, {"text checks", test_text_checks},
            {"UTF-8 by places", test_utf8_places}, {"hash in memory", test_hash_in_memory},
-           {"buffer", test_buf}, {"map against a table", test_map_random}, {"errors", test_errors},
-           {"standard descriptors", test_standard_descriptors}, {"files", test_files},
-           {"files of one pid", test_files_of_one_pid}, {"log lines", test_log},
-           {"time text", test_time_text})
+           {"buffer", test_buf}, {"map against a table", test_map_random},
+           {"map: add", test_map_add}, {"map: turnover", test_map_turnover},
+           {"errors", test_errors}, {"standard descriptors", test_standard_descriptors},
+           {"files", test_files}, {"files of one pid", test_files_of_one_pid},
+           {"log lines", test_log}, {"time text", test_time_text})
