@@ -100,6 +100,7 @@ struct weft_controller {
     /* pass.c: what to write */
     struct weft_debounce debounce;
     struct weft_timer *tick;
+    struct weft_timer *trim; /* gives memory back when no pass ran for a while */
     struct weft_keep *keep;
     struct weft_accept *accept;
     struct weft_gangs *gangs;

@@ -15,7 +15,7 @@
 #include "pkg/kube/client.h"
 #include "pkg/kube/path.h"
 
-enum { MAGIC = 0x7767616e, FLIGHTS = 8, QUERY_MAX = 1024 };
+enum { MAGIC = 0x7767616e, FLIGHTS = 8, QUERY_MAX = 1024, AHEAD_MAX = 64 };
 
 #define TIMEOUT_NS (4 * WEFT_NS_PER_S)
 /* a little less than keep-settle.c's GANG_NS, after which a pass looks again */
@@ -46,6 +46,7 @@ struct weft_gangs {
     size_t waiting;
     struct flight flights[FLIGHTS];
     bool forbidden;
+    bool wanted; /* somebody waits for the answers */
 };
 
 int weft_gangs_new(const struct weft_gangs_options *options, struct weft_gangs **ret_gangs,
@@ -81,6 +82,7 @@ static void drop_entries(struct weft_gangs *g)
     g->count = 0;
     g->next = 0;
     g->waiting = 0;
+    g->wanted = false;
     weft_map_free(g->index);
     g->index = NULL;
 }
@@ -105,14 +107,18 @@ void weft_gangs_forget(struct weft_gangs *g)
     }
 }
 
-enum weft_keep_gang weft_gangs_of(const struct weft_gangs *g, const char *node)
+enum weft_keep_gang weft_gangs_of(const struct weft_gangs *g, const char *node, int64_t now)
 {
     size_t at = 0;
     if (g->forbidden) {
         return WEFT_KEEP_GANG_NONE;
     }
-    return g->count > 0 && weft_map_get(g->index, node, &at) ? g->entries[at].state
-                                                             : WEFT_KEEP_GANG_UNKNOWN;
+    if (g->count == 0 || !weft_map_get(g->index, node, &at)) {
+        return WEFT_KEEP_GANG_UNKNOWN;
+    }
+    const struct entry *e = &g->entries[at];
+    const bool old = now - e->asked_at >= OLD_NS;
+    return e->state == WEFT_KEEP_GANG_NONE && old ? WEFT_KEEP_GANG_UNKNOWN : e->state;
 }
 
 bool weft_gangs_busy(const struct weft_gangs *g)
@@ -206,7 +212,8 @@ static void on_pods(void *data, const struct weft_kube_result *result)
         answer(g, e, WEFT_KEEP_GANG_RUNS);
     }
     fly(g);
-    if (g->waiting == 0) {
+    if (g->waiting == 0 && g->wanted) {
+        g->wanted = false;
         g->options.answered(g->options.data);
     }
 }
@@ -217,6 +224,8 @@ static void ask_again(struct weft_gangs *g, size_t entry, int64_t now)
     if (!e->waits) {
         e->waits = true;
         e->asked_at = now;
+        /* one may have come since; one that runs is believed in until it is known to be gone */
+        e->state = e->state == WEFT_KEEP_GANG_NONE ? WEFT_KEEP_GANG_UNKNOWN : e->state;
         g->waiting++;
         g->next = entry < g->next ? entry : g->next;
     }
@@ -243,7 +252,7 @@ static int add_entry(struct weft_gangs *g, const char *node, size_t *ret_entry)
     return 0;
 }
 
-int weft_gangs_ask(struct weft_gangs *g, const char *node)
+static int ask(struct weft_gangs *g, const char *node)
 {
     size_t at = 0;
     const bool known = g->count > 0 && weft_map_get(g->index, node, &at);
@@ -255,12 +264,27 @@ int weft_gangs_ask(struct weft_gangs *g, const char *node)
     return rc;
 }
 
+int weft_gangs_ask(struct weft_gangs *g, const char *node)
+{
+    const int rc = ask(g, node);
+    g->wanted = g->wanted || rc == 0;
+    return rc;
+}
+
+void weft_gangs_ask_ahead(struct weft_gangs *g, const char *node)
+{
+    if (!g->forbidden && g->count < AHEAD_MAX) {
+        (void)ask(g, node); /* else it is asked about when it is wanted */
+    }
+}
+
 void weft_gangs_refresh(struct weft_gangs *g, int64_t now)
 {
     for (size_t i = 0; i < g->count; i++) {
         const struct entry *e = &g->entries[i];
         if (e->state != WEFT_KEEP_GANG_NONE && now - e->asked_at >= OLD_NS) {
             ask_again(g, i, now);
+            g->wanted = true;
         }
     }
     fly(g);

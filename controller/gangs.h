@@ -19,7 +19,7 @@ struct weft_kube_client;
 
 struct weft_gangs_options {
     struct weft_kube_client *client;
-    /* All that was asked for is answered. */
+    /* All that weft_gangs_ask and weft_gangs_refresh asked for is answered. */
     void (*answered)(void *data);
     /* There is no right to list pods; comes once. */
     void (*forbidden)(void *data, const struct weft_error *error);
@@ -32,10 +32,14 @@ int weft_gangs_new(const struct weft_gangs_options *options, struct weft_gangs *
 void weft_gangs_free(struct weft_gangs *gangs);
 WEFT_DEFINE_AUTO(struct weft_gangs, weft_gangs_free)
 
-/* What is known of the node. A node that could not be asked about counts as one with a gang. */
-enum weft_keep_gang weft_gangs_of(const struct weft_gangs *gangs, const char *node);
+/* What is known of the node. A node that could not be asked about counts as one with a gang; that
+ * there was none tells nothing after 25 s. now: monotonic, ns. */
+enum weft_keep_gang weft_gangs_of(const struct weft_gangs *gangs, const char *node, int64_t now);
 /* Asks about the node, unless that is under way. -ENOMEM, -EFBIG. */
 int weft_gangs_ask(struct weft_gangs *gangs, const char *node) __attribute__((warn_unused_result));
+/* The node may be about to move: asks now, so that the answer is there when it is wanted. Not about
+ * more than 64 at a time, and not said to be answered. */
+void weft_gangs_ask_ahead(struct weft_gangs *gangs, const char *node);
 /* Asks again about those with a gang that were asked about long ago. now: monotonic, ns. */
 void weft_gangs_refresh(struct weft_gangs *gangs, int64_t now);
 bool weft_gangs_busy(const struct weft_gangs *gangs);

@@ -18,12 +18,21 @@
 #include "pkg/loop/loop.h"
 #include "pkg/source/config.h"
 
+/* After this time without a pass. The next one has to get its memory again from the kernel. */
+#define TRIM_NS (2 * WEFT_NS_PER_S)
+
 int64_t weft_controller_now(void)
 {
     return weft_clock_monotonic(weft_clock_system());
 }
 
 static void on_tick(void *data);
+
+static void on_idle(void *data)
+{
+    (void)data;
+    (void)malloc_trim(0); /* a pass's small pieces lie between those that stay */
+}
 
 static void on_answer(void *data)
 {
@@ -63,12 +72,14 @@ int weft_controller_pass_init(struct weft_controller *c, struct weft_error *err)
     }
     c->keep_due = INT64_MAX;
     weft_debounce_init(&c->debounce, c->config->debounce.quiet_ns, c->config->debounce.max_ns);
-    return weft_timer_new(c->loop, on_tick, c, &c->tick, err);
+    rc = weft_timer_new(c->loop, on_tick, c, &c->tick, err);
+    return rc < 0 ? rc : weft_timer_new(c->loop, on_idle, c, &c->trim, err);
 }
 
 void weft_controller_pass_done(struct weft_controller *c)
 {
     weft_timer_free(c->tick);
+    weft_timer_free(c->trim);
     weft_decision_done(&c->decision);
     weft_plan_done(&c->repair);
     weft_plan_done(&c->around);
@@ -160,9 +171,10 @@ static int see_gangs(const struct weft_controller *c, const struct weft_node *no
     if (c->config->move_delay_ns == 0 || weft_controller_reads_only(c)) {
         return 0;
     }
+    const int64_t now = weft_controller_now();
     enum weft_keep_gang *gangs = weft_calloc(count + 1, sizeof(*gangs));
     for (size_t i = 0; gangs != NULL && i < count; i++) {
-        gangs[i] = weft_gangs_of(c->gangs, nodes[i].name);
+        gangs[i] = weft_gangs_of(c->gangs, nodes[i].name, now);
     }
     *ret_gangs = gangs;
     return gangs != NULL ? 0 : -ENOMEM;
@@ -334,7 +346,7 @@ static void run_pass(struct weft_controller *c)
         weft_controller_thought(c, "");
     }
     weft_controller_act(c);
-    (void)malloc_trim(0); /* the pass's small pieces lie between those that stay */
+    weft_timer_start(c->trim, TRIM_NS, 0);
 }
 
 static void run_repair(struct weft_controller *c)

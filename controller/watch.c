@@ -5,6 +5,7 @@
 
 #include "controller/controller-internal.h"
 #include "controller/events.h"
+#include "controller/gangs.h"
 #include "controller/instances.h"
 #include "controller/labels.h"
 #include "controller/lost.h"
@@ -44,6 +45,16 @@ static void nodes_on_list(void *data)
     weft_view_nodes_list(&c->nodes);
 }
 
+/* A Node that has a place may be about to leave it. A pass that finds so would have to wait for
+ * what is known of gangs on it, and to begin again. */
+static void ask_ahead(struct weft_controller *c, const struct weft_view_node *entry)
+{
+    const bool placed = entry != NULL && entry->source != SIZE_MAX;
+    if (placed && c->nodes_synced && c->leading && c->config->move_delay_ns > 0) {
+        weft_gangs_ask_ahead(c->gangs, entry->node.name);
+    }
+}
+
 static void nodes_on_object(void *data, enum weft_kube_change change,
                             const struct weft_kube_object *object)
 {
@@ -70,6 +81,7 @@ static void nodes_on_object(void *data, enum weft_kube_change change,
         weft_instances_look(c->instances);
     }
     if (what != WEFT_VIEW_SAME && !own_write) {
+        ask_ahead(c, entry);
         weft_controller_changed(c, false);
     }
 }
