@@ -5,7 +5,9 @@ package cluster
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -87,6 +89,75 @@ func TestControllerGangHoldsMove(t *testing.T) {
 	s.accepts(t, hash)
 	s.wait(t, 15*time.Second)
 	s.sound(t, 0)
+	c.Stop(t)
+}
+
+// What is known of gangs when the debounce ends spares a pass that would only ask.
+func TestControllerGangAskedAhead(t *testing.T) {
+	t.Parallel()
+	s := newSmall(t, 16)
+	asked := s.podLists(false)
+	c := s.StartController(t, s.way, slowConfig, "--listen", "127.0.0.1:0")
+	s.wait(t, 15*time.Second)
+	s.still(t, 2*time.Second)
+	before := passes(t, c)
+	s.move(t, "gpu-001", 7)
+	s.wait(t, 15*time.Second)
+	s.still(t, 2*time.Second)
+	if n := passes(t, c) - before; n != 1 {
+		t.Errorf("%d passes for one move", n)
+	}
+	if got := asked(); !slices.Equal(got, []string{"spec.nodeName=gpu-001"}) {
+		t.Errorf("asked for the pods of %q", got)
+	}
+	s.add(t, "gpu-new", awsPlace(1)) // no place yet, so nothing that could move
+	s.wait(t, 15*time.Second)
+	if n := len(asked()); n != 1 {
+		t.Errorf("asked for the pods of %q", asked()[1:])
+	}
+	c.Stop(t)
+}
+
+var passesLine = regexp.MustCompile(`(?m)^weft_passes_total (\d+)$`)
+
+func passes(t *testing.T, c *bed.Controller) int {
+	t.Helper()
+	_, metrics := page(t, c, "/metrics")
+	found := passesLine.FindStringSubmatch(metrics)
+	if found == nil {
+		t.Fatalf("no weft_passes_total in\n%s", metrics)
+	}
+	n, err := strconv.Atoi(found[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// That a Node had no gang says nothing about later, also while another Node's gang is waited for.
+func TestControllerGangComesLater(t *testing.T) {
+	t.Parallel()
+	s := newSmall(t, 16)
+	s.makePod(t, "p0", "gpu-000", "train")
+	c := s.StartController(t, s.way, slowConfig)
+	s.wait(t, 15*time.Second)
+	for _, name := range []string{"gpu-000", "gpu-001"} {
+		s.move(t, name, 7)
+	}
+	moved := func(leaf string) {
+		t.Helper()
+		bed.Poll(t, 10*time.Second, "the Node without a gang to move", func() error {
+			if got := s.tierLabels("gpu-001"); len(got) != 3 || !strings.Contains(got[0], leaf) {
+				return fmt.Errorf("%q", got)
+			}
+			return nil
+		})
+	}
+	moved("leaf0007")
+	s.makePod(t, "p1", "gpu-001", "train")
+	s.move(t, "gpu-001", 6)
+	s.still(t, 3*time.Second) // the debounce is 1 s
+	moved("leaf0007")
 	c.Stop(t)
 }
 
