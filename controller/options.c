@@ -242,18 +242,6 @@ static int read_flags(int argc, char *const argv[], struct weft_options *o, stru
 }
 
 /* [subdomain]/ as the prefix of label keys. */
-static bool prefix_valid(const char *prefix)
-{
-    const size_t len = strlen(prefix);
-    char domain[254];
-    if (len < 2 || len > sizeof(domain) || prefix[len - 1] != '/') {
-        return false;
-    }
-    memcpy(domain, prefix, len - 1);
-    domain[len - 1] = '\0';
-    return weft_dns_subdomain_valid(domain);
-}
-
 /* By name, or because both names lead to the same place. */
 static bool same_folder(const char *one, const char *other)
 {
@@ -312,7 +300,7 @@ static int check(const struct weft_options *o, struct weft_error *err)
         wrong = "--config FILE is missing";
     } else if (wrong != NULL) {
         return weft_err_set(err, -EINVAL, WEFT_ERR_CONFIG, "%s", wrong);
-    } else if (!prefix_valid(o->prefix)) {
+    } else if (!weft_label_prefix_valid(o->prefix)) {
         wrong = "--label-prefix must be a DNS subdomain and a slash";
     } else if (!weft_dns_label_valid(o->instance)) {
         wrong = "--instance must be a DNS label";

@@ -278,6 +278,10 @@ int weft_ctl_adopt_to(int argc, char **argv, FILE *out, FILE *err_out)
     if (!weft_dns_label_valid(run.instance) || !weft_dns_label_valid(run.volcano_ns)) {
         return weft_ctl_wrong_use(err_out, "adopt", "a name must be a DNS label");
     }
+    if (!weft_label_prefix_valid(run.prefix)) {
+        return weft_ctl_wrong_use(err_out, "adopt",
+                                  "--label-prefix must be a DNS subdomain and a slash");
+    }
     run.dry_run = options[0].count > 0;
     const int status = go(&run, kubeconfig, context);
     weft_hypernode_set_done(&run.set);

@@ -195,6 +195,10 @@ int weft_ctl_lint_to(int argc, char **argv, FILE *out, FILE *err)
     if (count == 0) {
         return weft_ctl_wrong_use(err, "lint", "name a file, a folder, or - for standard input");
     }
+    if (!weft_label_prefix_valid(prefix)) {
+        return weft_ctl_wrong_use(err, "lint",
+                                  "--label-prefix must be a DNS subdomain and a slash");
+    }
     const bool json = strcmp(output, "json") == 0;
     if (!json && strcmp(output, "table") != 0) {
         return weft_ctl_wrong_use(err, "lint", "-o is table or json");

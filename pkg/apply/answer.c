@@ -171,7 +171,12 @@ static bool only_version_changed(struct weft_flight *f, const struct weft_json *
         weft_hypernode_from_json(body, f->apply->prefix, &hn, NULL) < 0) {
         return false;
     }
-    return !hn.terminating && strcmp(known->uid, hn.uid) == 0 && weft_hypernode_same(known, &hn);
+    const char *uid = "";
+    const char *version = "";
+    weft_flight_preconditions(f, &uid, &version);
+    /* a conflict with the very version that is there will not end by trying once more */
+    return strcmp(version, hn.resource_version) != 0 && !hn.terminating &&
+           strcmp(known->uid, hn.uid) == 0 && weft_hypernode_same(known, &hn);
 }
 
 static void read_gone(struct weft_flight *f)

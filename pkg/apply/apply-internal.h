@@ -59,6 +59,10 @@ void weft_flight_again(struct weft_flight *f);
 /* Starts the write of the flight's step; weft_answer_written comes. -EINVAL: it must not be
  * written. */
 int weft_flight_send(struct weft_flight *f, struct weft_error *err);
+/* uid and resourceVersion to write against: of the object the plan was made from, or of the answer
+ * to the plan's own earlier step on it. */
+void weft_flight_preconditions(const struct weft_flight *f, const char **ret_uid,
+                               const char **ret_version);
 /* Starts to read the object of the flight's step; weft_answer_read comes. */
 int weft_flight_read(struct weft_flight *f, struct weft_error *err);
 

@@ -14,10 +14,8 @@ static const char *text(const char *field)
     return field != NULL ? field : "";
 }
 
-/* uid and resourceVersion to write against: of the object the plan was made from, or of the answer
- * to the plan's own earlier step on it. */
-static void preconditions(const struct weft_flight *f, const char **ret_uid,
-                          const char **ret_version)
+void weft_flight_preconditions(const struct weft_flight *f, const char **ret_uid,
+                               const char **ret_version)
 {
     const struct weft_step *step = weft_flight_step(f);
     *ret_uid = text(step->object.uid);
@@ -92,7 +90,7 @@ int weft_flight_send(struct weft_flight *f, struct weft_error *err)
     const struct weft_step *step = weft_flight_step(f);
     const char *uid = "";
     const char *version = "";
-    preconditions(f, &uid, &version);
+    weft_flight_preconditions(f, &uid, &version);
     struct weft_kube_op op = {.on_done = weft_answer_written};
     if (step->kind == WEFT_STEP_DELETE) {
         op.verb = WEFT_KUBE_DELETE;

@@ -356,3 +356,15 @@ bool weft_dns_subdomain_valid(const char *text)
     }
     return true;
 }
+
+bool weft_label_prefix_valid(const char *text)
+{
+    const size_t len = strlen(text);
+    char domain[254];
+    if (len < 2 || len > sizeof(domain) || text[len - 1] != '/') {
+        return false;
+    }
+    memcpy(domain, text, len - 1);
+    domain[len - 1] = '\0';
+    return weft_dns_subdomain_valid(domain);
+}

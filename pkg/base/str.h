@@ -74,5 +74,7 @@ bool weft_dns_label_valid(const char *text);
 /* RFC 1123 subdomain as Kubernetes checks it (IsDNS1123Subdomain): labels joined by dots, at most
  * 253 bytes in all; a label may be longer than 63. */
 bool weft_dns_subdomain_valid(const char *text);
+/* Is it what stands before the name in a label's key: a DNS subdomain and a slash? */
+bool weft_label_prefix_valid(const char *text);
 
 #endif

@@ -369,14 +369,15 @@ static int start(struct weft_http *http, struct weft_error *err)
     if (rc < 0) {
         return rc;
     }
+    errno = 0;
     http->daemon = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, http,
         MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET, http->fd,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)CLIENTS_MAX, MHD_OPTION_NOTIFY_CONNECTION,
         on_connection, http, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENCE_S,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_MAX, MHD_OPTION_END);
-    if (http->daemon == NULL) {
-        return weft_err_nomem(err);
+    if (http->daemon == NULL) { /* of descriptors, or of memory */
+        return weft_err_errno(err, errno != 0 ? errno : ENOMEM, "HTTP server");
     }
     http->fd = -1; /* closed by the daemon */
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);

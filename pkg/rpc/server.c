@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <grpc/grpc_security.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "pkg/rpc/rpc-internal.h"
@@ -96,7 +97,8 @@ static int bind_socket(grpc_server *grpc, const char *path, struct weft_error *e
             return weft_err_errno(err, errno, "folder %s", folder);
         }
     }
-    return weft_err_errno(err, EACCES, "socket %s cannot be bound", path);
+    weft_autoclose const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return weft_err_errno(err, fd < 0 ? errno : EACCES, "socket %s cannot be bound", path);
 }
 
 static grpc_server *create(const struct weft_rpc_server_options *options)

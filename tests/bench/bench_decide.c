@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long one pass of the controller thinks about a cluster of 10,000 and of 100,000 Nodes of which
- * one was relabelled: from the labels to a checked plan of two writes. 32 Nodes a leaf, 16 leaves a
- * spine, one core, as in the benchmark against a real API server, of whose time this is a part. */
+/* How long one pass of the controller thinks about a cluster of 10,000 and of 100,000 Nodes of
+ * which one was relabelled: from the labels to a checked plan of two writes. 32 Nodes a leaf, 16
+ * leaves a spine, one core, as in the benchmark against a real API server, of whose time this is a
+ * part. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -142,6 +142,10 @@ static void test_text_checks(void)
                                    "0123456789ab"));
     CHECK(
         !weft_dns_label_valid("a-node-with-a-name-of-exactly-sixty-four-characters-0123456789ab"));
+    CHECK(weft_label_prefix_valid("weft.dev/"));
+    CHECK(!weft_label_prefix_valid("weft.dev"));
+    CHECK(!weft_label_prefix_valid("/"));
+    CHECK(!weft_label_prefix_valid("weft..dev/"));
     /* FNV-1a of "" is the seed; the mix is murmur3's: known value of fmix64(0xcbf29ce484222325),
      * computed with Python integers */
     CHECK(weft_hash64(WEFT_HASH_SEED, "", 0) == UINT64_C(0xefd01f60ba992926));

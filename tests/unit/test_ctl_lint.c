@@ -204,6 +204,9 @@ static void wrong_use(void)
     weft_auto(result_done) struct result form = run(file, "-o", "xml", NULL);
     CHECK_INT(form.status, 2);
     CHECK_CONTAINS(form.err, "-o is table or json");
+    weft_auto(result_done) struct result prefix = run(file, "--label-prefix", "weft.dev", NULL);
+    CHECK_INT(prefix.status, 2);
+    CHECK_CONTAINS(prefix.err, "a DNS subdomain and a slash");
     weft_auto(result_done) struct result missing = run("/no/such/file", NULL, NULL, NULL);
     CHECK_INT(missing.status, 1);
     CHECK_CONTAINS(missing.err, "/no/such/file");
