@@ -9,6 +9,7 @@
 #include "pkg/base/buf.h"
 #include "pkg/base/file.h"
 #include "pkg/base/mem.h"
+#include "pkg/base/str.h"
 #include "pkg/hypernode/lint.h"
 #include "pkg/hypernode/manifest.h"
 #include "pkg/json/json.h"

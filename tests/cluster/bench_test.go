@@ -192,14 +192,20 @@ func (b *bench) hyperNodeWrites(t *testing.T, mark bed.Mark) []bed.Event {
 // written waits until count HyperNode writes came after mark and then for a while without more.
 func (b *bench) written(t *testing.T, mark bed.Mark, count int) []bed.Event {
 	t.Helper()
+	var events []bed.Event
+	follow := func() {
+		var fresh []bed.Event
+		fresh, mark = b.cp.Audit.Follow(t, mark, bed.HyperNodeWrites(bed.ControllerUser))
+		events = append(events, fresh...)
+	}
 	bed.Poll(t, 5*time.Minute, "the HyperNodes", func() error {
-		if got := len(b.hyperNodeWrites(t, mark)); got < count {
-			return fmt.Errorf("%d HyperNode writes, want %d", got, count)
+		if follow(); len(events) < count {
+			return fmt.Errorf("%d HyperNode writes, want %d", len(events), count)
 		}
 		return nil
 	})
 	time.Sleep(3 * time.Second)
-	events := b.hyperNodeWrites(t, mark)
+	follow()
 	for _, e := range events {
 		if !e.OK() {
 			t.Errorf("refused: %v", e)

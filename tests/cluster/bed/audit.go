@@ -108,12 +108,20 @@ func (a *Audit) read(t testing.TB, mark Mark) []byte {
 // Since is every finished write after mark that keep accepts, in the order of the server's answers.
 func (a *Audit) Since(t testing.TB, mark Mark, keep func(Event) bool) []Event {
 	t.Helper()
+	events, _ := a.Follow(t, mark, keep)
+	return events
+}
+
+// Follow is Since, and the place to go on from: to look again at all that was read before, each time
+// that something is waited for, costs a large log more than what is measured.
+func (a *Audit) Follow(t testing.TB, mark Mark, keep func(Event) bool) ([]Event, Mark) {
+	t.Helper()
 	text := a.read(t, mark)
 	var events []Event
 	for {
 		end := bytes.IndexByte(text, '\n')
 		if end < 0 {
-			return events
+			return events, mark
 		}
 		var e Event
 		if err := json.Unmarshal(text[:end], &e); err != nil {
@@ -123,6 +131,7 @@ func (a *Audit) Since(t testing.TB, mark Mark, keep func(Event) bool) []Event {
 			events = append(events, e)
 		}
 		text = text[end+1:]
+		mark += Mark(end) + 1
 	}
 }
 
