@@ -58,7 +58,7 @@ type bench struct {
 }
 
 func TestBenchController(t *testing.T) {
-	b := newBench(t, "controller_10k", 10000, fullNode)
+	b := newBench(t, "controller_10k", 10000, fullNode, bed.NewControlPlane)
 	b.lists(t)
 	c := b.coldStart(t, 313+20+1)
 	b.relabel(t)
@@ -71,13 +71,13 @@ func TestBenchControllerLarge(t *testing.T) {
 	if os.Getenv("WEFT_BENCH_LARGE") == "" {
 		t.Skip("100,000 nodes take five minutes: WEFT_BENCH_LARGE=1")
 	}
-	b := newBench(t, "controller_100k", 100000, smallNode)
+	b := newBench(t, "controller_100k", 100000, smallNode, bed.NewLeanControlPlane)
 	c := b.coldStart(t, 3125+196+1)
 	b.relabel(t)
 	b.restart(t, c)
 }
 
-func newBench(t *testing.T, name string, count int, node func(int) *v1.Node) *bench {
+func newBench(t *testing.T, name string, count int, node func(int) *v1.Node, plane func(testing.TB) *bed.ControlPlane) *bench {
 	t.Helper()
 	path := os.Getenv("WEFT_BENCH")
 	if path == "" {
@@ -89,7 +89,7 @@ func newBench(t *testing.T, name string, count int, node func(int) *v1.Node) *be
 	}
 	t.Cleanup(func() { _ = out.Close() })
 	bed.Program(t, "weft-controller")
-	cp := bed.NewControlPlane(t)
+	cp := plane(t)
 	cp.InstallController(t)
 	cp.InstallHyperNodes(t, false)
 	b := &bench{name: name, count: count, cp: cp, client: cp.Bulk(t), out: out}
