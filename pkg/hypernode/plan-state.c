@@ -45,6 +45,7 @@ static int intern(struct weft_pwork *w, const char *name, bool is_node, size_t *
     void *list = w->objs;
     int rc = weft_array_reserve(&list, &w->cap, w->count + 1, sizeof(w->objs[0]), OBJECTS_MAX);
     w->objs = list;
+    *ret_id = w->count;
     rc = rc == 0 ? weft_map_add(map, name, w->count, ret_id) : rc;
     if (rc == 0) {
         w->objs[w->count++] = (struct weft_pobj){.name = name,

@@ -291,7 +291,7 @@ void weft_plan_done(struct weft_plan *plan)
 
 bool weft_plan_overlaps(const struct weft_plan *plan, size_t i)
 {
-    if (i == 0) {
+    if (i == 0 || i >= plan->step_count) {
         return false;
     }
     const struct weft_step *before = &plan->steps[i - 1];

@@ -88,7 +88,8 @@ int weft_plan_check(const struct weft_hypernode_set *current, const struct weft_
 
 /* May step i be under way before those just before it are confirmed? So it is for CREATEs of one
  * tier in a row: none of them lists another, and what is there after all of them is sound. So is
- * what is there after any of them, as only more objects can clash more. false for i == 0. */
+ * what is there after any of them, as only more objects can clash more. false for the first step,
+ * and where there is none. */
 bool weft_plan_overlaps(const struct weft_plan *plan, size_t i);
 
 /* "release", "delete", "create", "claim"; static. */
