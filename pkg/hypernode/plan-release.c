@@ -51,7 +51,9 @@ static bool is_free(const struct weft_pobj *m)
     return m->holders == 0 && !is_barred(m) && (m->is_node || m->exists);
 }
 
-/* What the object lists after its release: what stays, and of what it wants what nobody has. */
+/* What the object lists after its release: what stays, and of what it wants what nobody has. If
+ * that is nothing, the Nodes that go nowhere (deleted ones) stay until its claim: better than to
+ * delete the object, and its place in a parent, only to create it again. */
 static int after_release(const struct weft_pwork *w, const struct weft_pobj *o,
                          struct weft_ids *ret_members)
 {
@@ -61,6 +63,10 @@ static int after_release(const struct weft_pwork *w, const struct weft_pobj *o,
         const struct weft_pobj *m = &w->objs[id];
         const bool take = weft_pids_has(&o->now, id) ? !is_barred(m) : is_free(m);
         rc = take ? weft_ids_add(ret_members, id) : 0;
+    }
+    for (size_t i = 0, n = ret_members->n; n == 0 && i < o->now.n && rc == 0; i++) {
+        const size_t id = o->now.v[i];
+        rc = w->objs[id].is_node && !must_leave(w, o, id) ? weft_ids_add(ret_members, id) : 0;
     }
     return rc;
 }

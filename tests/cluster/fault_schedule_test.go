@@ -148,7 +148,7 @@ func (s *schedule) round(t *testing.T, kind int) {
 	before := s.hyperNodes(t)
 	s.begin()
 	m := &mischief{random: rand.New(rand.NewPCG(s.random.Uint64(), 0)), tally: s.tally, say: s.note,
-		gone: map[string]bool{}, waits: map[string]time.Time{}}
+		gone: map[string]bool{}, waits: map[string]wait{}}
 	m.active = append(m.active, newActive(s.random, kind, 1))
 	for range s.random.IntN(1 + long(2)) {
 		k := newActive(s.random, s.random.IntN(len(faultKinds)), 0.3+0.7*s.random.Float64())
@@ -175,7 +175,7 @@ func (s *schedule) round(t *testing.T, kind int) {
 		s.say("kill -9")
 		s.control.Crash(t)
 		m.mu.Lock()
-		m.waits, m.unread = map[string]time.Time{}, "" // the dead have forgotten it
+		m.waits, m.unread = map[string]wait{}, "" // the dead have forgotten it
 		m.mu.Unlock()
 		s.control.Restart(t)
 	}
@@ -232,6 +232,7 @@ func (s *schedule) arm(m *mischief) {
 		}
 		s.note(fmt.Sprintf("handshakes fail: %v", how))
 		s.way.BreakTLS(how...)
+		m.hungUp()
 	}
 	s.prime(m)
 }

@@ -146,6 +146,14 @@ static void singleton_swapped_with_group(void)
     expect(&tree, &swapped, "release b n9\nrelease a n2\nclaim b n1 n9\n", "");
 }
 
+/* n2 is deleted, n1 and n3 change places: until n3 comes, n2 keeps a from being empty. */
+static void deleted_node_holds_the_place(void)
+{
+    SET(tree, "a 1 n:n1 n:n2", "b 1 n:n3 n:n4", "x 2 h:a h:b");
+    SET(after, "a 1 n:n3", "b 1 n:n1 n:n4", "x 2 h:a h:b");
+    expect(&tree, &after, "release a n2\nrelease b n1 n4\nclaim a n3\n", "");
+}
+
 /* A renumbered plan: objects change tier by going and coming back. */
 static void tier_changed(void)
 {
@@ -492,6 +500,7 @@ WEFT_SUITE(hypernode_plan, {"first install", first_install}, {"few writes", few_
            {"nodes swapped", nodes_swapped}, {"group moved", group_moved},
            {"group emptied", group_emptied}, {"singletons swapped", singletons_swapped},
            {"singleton swapped with group", singleton_swapped_with_group},
+           {"deleted node holds the place", deleted_node_holds_the_place},
            {"tier changed", tier_changed}, {"deleted by hand", deleted_by_hand},
            {"subtree deleted by hand", subtree_deleted_by_hand},
            {"deleted by hand for good", deleted_by_hand_for_good},
