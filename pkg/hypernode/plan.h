@@ -6,10 +6,11 @@
  *      claimed elsewhere (the same write takes in what it may already have)
  *   3. DELETE of what no living object lists, tiers descending
  *   4. CREATE and CLAIM, tiers ascending: new objects, final members; and a CLAIM that changes
- * nothing but the order of members for each torn object (hypernode.h) that no other step writes A
- * still-wanted object that would become empty in 2 (or whose tier changes) is dropped by its
- * parent, deleted in 3 and created again in 4. Objects of others are read, never written; what they
- * list is never deleted. Unchanged objects get no step. Pure. */
+ *      nothing but the order of members for each torn object (hypernode.h) that no other step
+ * writes A still-wanted object that would become empty in 2, even with the Nodes on it that go
+ * nowhere (or whose tier changes), is dropped by its parent, deleted in 3 and created again in 4.
+ * Objects of others are read, never written; what they list is never deleted. Unchanged objects get
+ * no step. Pure. */
 #ifndef WEFT_HYPERNODE_PLAN_H
 #define WEFT_HYPERNODE_PLAN_H
 
