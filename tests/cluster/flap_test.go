@@ -310,8 +310,18 @@ func TestFlapLabels(t *testing.T) {
 func TestFlapQuiet(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	time.Sleep(500 * time.Millisecond) // Events about the start
 	mark := len(p.fake.Changes(0))
+	bed.Poll(t, 20*time.Second, "the end of what is written about the start", func() error {
+		began := mark
+		time.Sleep(2 * time.Second)
+		mark = len(p.fake.Changes(0))
+		for _, c := range p.fake.Changes(began) {
+			if c.Resource != "leases" {
+				return fmt.Errorf("%s of %s %s", c.Verb, c.Resource, c.Name)
+			}
+		}
+		return nil
+	})
 	end := time.Now().Add(30 * time.Second)
 	beats := 0
 	for time.Now().Before(end) {
