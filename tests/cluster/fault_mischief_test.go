@@ -62,6 +62,7 @@ type mischief struct {
 	gone    map[string]bool // versions and pages that were said to be forgotten: they stay so
 	waits   map[string]wait // what may not be asked before
 	unread  string          // a write of a HyperNode whose answer was lost
+	hung    time.Time       // when connections were last ended
 	lost    time.Time       // when that was
 	broken  []string        // requests that should not have come
 	tally   *tally
@@ -124,8 +125,10 @@ func (m *mischief) again(r *http.Request, what class) (bed.Fault, bool) {
 	return bed.Fault{}, false
 }
 
-// forgetLast: with a connection goes an answer that has hardly begun, and then nobody was told.
+// forgetLast: with a connection goes an answer that has hardly begun, or that is just about to, and
+// then nobody was told.
 func (m *mischief) forgetLast() {
+	m.hung = time.Now()
 	maps.DeleteFunc(m.waits, func(_ string, w wait) bool { return time.Since(w.told) < onTheWay })
 }
 
@@ -194,7 +197,7 @@ func (m *mischief) judge(r *http.Request) bed.Fault {
 		if what == aHyper && (fault.Lose || fault.Half) {
 			m.unread, m.lost = r.Method+" "+r.URL.Path, time.Now()
 		}
-		if fault.RetryAfter > 0 {
+		if fault.RetryAfter > 0 && time.Since(m.hung) > onTheWay {
 			m.waits[waitKey(r, what)] = wait{time.Now(), time.Now().Add(time.Duration(fault.RetryAfter) * time.Second)}
 		}
 		if fault.Hangup {
