@@ -15,7 +15,7 @@
 #include "pkg/kube/client.h"
 #include "pkg/kube/path.h"
 
-enum { MAGIC = 0x7767616e, FLIGHTS = 8, QUERY_MAX = 1024, AHEAD_MAX = 64 };
+enum { MAGIC = 0x7767616e, FLIGHTS = 8, QUERY_MAX = 1024 };
 
 #define TIMEOUT_NS (4 * WEFT_NS_PER_S)
 /* a little less than keep-settle.c's GANG_NS, after which a pass looks again */
@@ -273,7 +273,7 @@ int weft_gangs_ask(struct weft_gangs *g, const char *node)
 
 void weft_gangs_ask_ahead(struct weft_gangs *g, const char *node)
 {
-    if (!g->forbidden && g->count < AHEAD_MAX) {
+    if (!g->forbidden && g->count < FLIGHTS) {
         (void)ask(g, node); /* else it is asked about when it is wanted */
     }
 }

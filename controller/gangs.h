@@ -38,7 +38,7 @@ enum weft_keep_gang weft_gangs_of(const struct weft_gangs *gangs, const char *no
 /* Asks about the node, unless that is under way. -ENOMEM, -EFBIG. */
 int weft_gangs_ask(struct weft_gangs *gangs, const char *node) __attribute__((warn_unused_result));
 /* The node may be about to move: asks now, so that the answer is there when it is wanted. Not about
- * more than 64 at a time, and not said to be answered. */
+ * more than 8 (where many change at once, a brake may hold them), and not said to be answered. */
 void weft_gangs_ask_ahead(struct weft_gangs *gangs, const char *node);
 /* Asks again about those with a gang that were asked about long ago. now: monotonic, ns. */
 void weft_gangs_refresh(struct weft_gangs *gangs, int64_t now);

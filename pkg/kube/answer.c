@@ -168,16 +168,27 @@ static int read_body(struct weft_kube_call *call, bool success, struct weft_json
     return 0;
 }
 
+/* A server may refuse a request by its head alone (for too many of them, or for want of a right).
+ * It then ends the stream without reading the body, and libcurl 7.88, which was about to send that,
+ * reports the stream's end as an error, though the refusal has come. */
+static bool is_refusal(const struct weft_kube_call *call, CURLcode code)
+{
+    long status = 0;
+    (void)curl_easy_getinfo(call->web.easy, CURLINFO_RESPONSE_CODE, &status);
+    return code == CURLE_HTTP2_STREAM && status >= 400 && status < 500;
+}
+
 static bool ended_whole(struct weft_kube_call *call, CURLcode code, struct weft_kube_result *result)
 {
-    if (code == CURLE_OK && !call->head_seen && weft_kube_call_read_head(call) < 0 &&
+    const bool whole = code == CURLE_OK || is_refusal(call, code);
+    if (whole && !call->head_seen && weft_kube_call_read_head(call) < 0 &&
         call->failure.code == 0) {
         (void)weft_err_set(&call->failure, -EIO, WEFT_ERR_HTTP, "%s: refused by its reader",
                            call->what);
     }
     if (call->failure.code != 0) {
         result->error = call->failure;
-    } else if (code != CURLE_OK) {
+    } else if (!whole) {
         report_curl(call, code, &result->error);
         call->client->stats.failed++;
     }

@@ -235,7 +235,8 @@ func TestControllerBrakes(t *testing.T) {
 	}
 	refused := func() []bed.Event {
 		return f.cp.Audit.Since(t, mark, func(e bed.Event) bool {
-			return e.User.Username == bed.ControllerUser && e.Object.Resource == "events"
+			return e.User.Username == bed.ControllerUser && e.Object.Resource == "events" &&
+				strings.Contains(string(e.Body), "TopologyChangeRefused")
 		})
 	}
 	bed.Poll(t, 15*time.Second, "an event about the refused change", func() error {

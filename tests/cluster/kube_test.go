@@ -5,6 +5,7 @@ package cluster
 import (
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -38,6 +39,9 @@ func newKubetool(t *testing.T, cp *bed.ControlPlane) *kubetool {
 		bed.Skip(t, "kubetool is not built: %v", err)
 	}
 	dir := bed.Dir(t)
+	if cp == nil {
+		return &kubetool{dir: dir}
+	}
 	return &kubetool{cp: cp, dir: dir, kubeconfig: cp.Kubeconfig(t, filepath.Join(dir, "kubeconfig"), "kubetool", "system:masters")}
 }
 
@@ -87,6 +91,30 @@ func has(p *bed.Process, line string) func() error {
 			return fmt.Errorf("no %q in\n%s", line, p.Tail(5))
 		}
 		return nil
+	}
+}
+
+// A server that refuses a request before it has read its body (for want of a right, or for too many
+// of them) ends the stream while the client still sends. The refusal is known nevertheless.
+func TestKubeRefusedUnread(t *testing.T) {
+	t.Parallel()
+	fake := bed.NewFake(t)
+	way := fake.NewWay(t)
+	k := newKubetool(t, nil)
+	k.kubeconfig = filepath.Join(k.dir, "kubeconfig")
+	way.Kubeconfig(t, k.kubeconfig, "nobody-asks-for-it")
+	way.Judge(func(*http.Request) bed.Fault {
+		return bed.Fault{Status: http.StatusTooManyRequests, Reason: "TooManyRequests", Message: "later", RetryAfter: 3}
+	})
+	big := k.body(t, "big.json", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"big"},"data":{"x":"`+strings.Repeat("x", 900_000)+`"}}`)
+	small := k.body(t, "small.json", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"small"}}`)
+	for range 10 {
+		for _, body := range []string{big, small} {
+			got := k.call(t, "create", "/api/v1/namespaces/default/configmaps", body)
+			if got["status"] != "429" || got["unknown"] != "0" || got["retry_after"] != "3" {
+				t.Errorf("%s: %v", filepath.Base(body), got)
+			}
+		}
 	}
 }
 

@@ -60,10 +60,11 @@ static void on_done(void *data, const struct weft_kube_result *result)
     const struct weft_json *m = weft_json_get(result->body, "metadata");
     const char *version = weft_json_string(weft_json_get(m, "resourceVersion"));
     const char *uid = weft_json_string(weft_json_get(m, "uid"));
-    (void)printf("status=%d code=%d reason=%s uid=%s resourceVersion=%s unknown=%d audit=%s "
-                 "error=%s\n",
+    (void)printf("status=%d code=%d reason=%s uid=%s resourceVersion=%s unknown=%d "
+                 "retry_after=%lld audit=%s error=%s\n",
                  result->status, result->error.code, result->reason, uid != NULL ? uid : "",
-                 version != NULL ? version : "", result->outcome_unknown, result->error.request_id,
+                 version != NULL ? version : "", result->outcome_unknown,
+                 (long long)(result->retry_after_ns / WEFT_NS_PER_S), result->error.request_id,
                  result->error.message);
     tool->rc = result->error.code < 0;
     tool->done = true;
