@@ -143,26 +143,52 @@ static int release_one(struct weft_pwork *w, size_t id, bool write)
     return rc < 0 ? rc : 1;
 }
 
+/* Does the object want what another one has yet to let go of? Then it better waits: what it takes
+ * in with its release needs no claim, and who was killed in between makes no write more than who
+ * was not. */
+static bool may_gain(const struct weft_pwork *w, const struct weft_pobj *o)
+{
+    for (size_t i = 0; i < o->want.n; i++) {
+        const struct weft_pobj *m = &w->objs[o->want.v[i]];
+        if (m->holders > 0 && !is_barred(m) && !weft_pids_has(&o->now, o->want.v[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One round: those that may gain by waiting wait, but for so many of them. 1: some went. */
+static int release_round(struct weft_pwork *w, struct weft_ids *pending, bool write, size_t hurried)
+{
+    size_t left = 0;
+    const size_t before = pending->n;
+    for (size_t i = 0; i < before; i++) {
+        const size_t id = pending->v[i];
+        const bool gains = may_gain(w, &w->objs[id]);
+        const int rc = gains && hurried == 0 ? 0 : release_one(w, id, write);
+        if (rc < 0) {
+            return rc;
+        }
+        hurried -= gains && rc > 0;
+        if (rc == 0) {
+            pending->v[left++] = id;
+        }
+    }
+    pending->n = left;
+    return left < before;
+}
+
 /* Goes round the pending objects until none can be done any more: one that lets go may free what
- * keeps another from being empty. */
+ * keeps another from being empty. Where all wait for each other some go first; not one at a time,
+ * as there may be thousands. */
 static int release_rounds(struct weft_pwork *w, struct weft_ids *pending, bool write)
 {
-    size_t before;
-    do {
-        before = pending->n;
-        size_t left = 0;
-        for (size_t i = 0; i < before; i++) {
-            const int rc = release_one(w, pending->v[i], write);
-            if (rc < 0) {
-                return rc;
-            }
-            if (rc == 0) {
-                pending->v[left++] = pending->v[i];
-            }
-        }
-        pending->n = left;
-    } while (pending->n > 0 && pending->n < before);
-    return 0;
+    int went = 1;
+    while (went > 0 && pending->n > 0) {
+        went = release_round(w, pending, write, 0);
+        went = went == 0 ? release_round(w, pending, write, pending->n / 16 + 1) : went;
+    }
+    return went < 0 ? went : 0;
 }
 
 /* The survivors among ids[from..to) that have something to let go. */

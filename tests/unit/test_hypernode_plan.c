@@ -154,6 +154,16 @@ static void deleted_node_holds_the_place(void)
     expect(&tree, &after, "release a n2\nrelease b n1 n4\nclaim a n3\n", "");
 }
 
+/* a's only node leaves and two come: it lets go when both are free, also where one is already. */
+static void release_waits_for_what_comes(void)
+{
+    SET(tree, "a 1 n:n1", "b 1 n:n2 n:n3", "c 1 n:n4 n:n5", "d 1 n:n6", "x 2 h:a h:b h:c h:d");
+    SET(half, "a 1 n:n1", "b 1 n:n3", "c 1 n:n4 n:n5", "d 1 n:n6", "x 2 h:a h:b h:c h:d");
+    SET(after, "a 1 n:n2 n:n4", "b 1 n:n3", "c 1 n:n5", "d 1 n:n1 n:n6", "x 2 h:a h:b h:c h:d");
+    expect(&tree, &after, "release b n3\nrelease c n5\nrelease a n2 n4\nclaim d n1 n6\n", "");
+    expect(&half, &after, "release c n5\nrelease a n2 n4\nclaim d n1 n6\n", "");
+}
+
 /* A renumbered plan: objects change tier by going and coming back. */
 static void tier_changed(void)
 {
@@ -501,6 +511,7 @@ WEFT_SUITE(hypernode_plan, {"first install", first_install}, {"few writes", few_
            {"group emptied", group_emptied}, {"singletons swapped", singletons_swapped},
            {"singleton swapped with group", singleton_swapped_with_group},
            {"deleted node holds the place", deleted_node_holds_the_place},
+           {"release waits for what comes", release_waits_for_what_comes},
            {"tier changed", tier_changed}, {"deleted by hand", deleted_by_hand},
            {"subtree deleted by hand", subtree_deleted_by_hand},
            {"deleted by hand for good", deleted_by_hand_for_good},
