@@ -8,19 +8,9 @@
 
 enum { CONFLICTS_MAX = 3 };
 
-static const char *text(const char *field)
-{
-    return field != NULL ? field : "";
-}
-
-static bool is_delete(const struct weft_step *step)
-{
-    return step->kind == WEFT_STEP_DELETE;
-}
-
 bool weft_answer_as_wanted(const struct weft_step *step, const struct weft_hypernode *hn)
 {
-    if (is_delete(step) || hn->terminating) {
+    if (step->kind == WEFT_STEP_DELETE || hn->terminating) {
         return false;
     }
     struct weft_hypernode wanted = step->object;
@@ -97,14 +87,15 @@ static void deleted(struct weft_flight *f, const struct weft_json *body)
             return;
         }
     }
-    f->apply->env.on_gone(f->apply->env.data, step->object.name, text(step->object.uid));
+    f->apply->env.on_gone(f->apply->env.data, step->object.name,
+                          weft_hypernode_text(step->object.uid));
     weft_flight_done(f);
 }
 
 static void written(struct weft_flight *f, const struct weft_kube_result *result)
 {
     struct weft_error err = {0};
-    if (is_delete(weft_flight_step(f))) {
+    if (weft_flight_step(f)->kind == WEFT_STEP_DELETE) {
         deleted(f, result->body);
         return;
     }
@@ -131,12 +122,14 @@ static void not_found(struct weft_flight *f, const struct weft_kube_result *resu
         failed_answer(f, WEFT_APPLY_MISSING, result);
         return;
     }
-    if (is_delete(step)) {
-        f->apply->env.on_gone(f->apply->env.data, step->object.name, text(step->object.uid));
+    if (step->kind == WEFT_STEP_DELETE) {
+        f->apply->env.on_gone(f->apply->env.data, step->object.name,
+                              weft_hypernode_text(step->object.uid));
         weft_flight_done(f);
         return;
     }
-    f->apply->env.on_gone(f->apply->env.data, step->object.name, text(step->object.uid));
+    f->apply->env.on_gone(f->apply->env.data, step->object.name,
+                          weft_hypernode_text(step->object.uid));
     failed_answer(f, WEFT_APPLY_STALE, result);
 }
 
@@ -183,7 +176,7 @@ static void read_gone(struct weft_flight *f)
 {
     const struct weft_step *step = weft_flight_step(f);
     f->apply->env.on_gone(f->apply->env.data, step->object.name, "");
-    if (is_delete(step)) {
+    if (step->kind == WEFT_STEP_DELETE) {
         weft_flight_done(f);
         return;
     }

@@ -9,22 +9,17 @@
 #include "pkg/hypernode/layout.h"
 #include "pkg/json/json.h"
 
-static const char *text(const char *field)
-{
-    return field != NULL ? field : "";
-}
-
 void weft_flight_preconditions(const struct weft_flight *f, const char **ret_uid,
                                const char **ret_version)
 {
     const struct weft_step *step = weft_flight_step(f);
-    *ret_uid = text(step->object.uid);
-    *ret_version = text(step->object.resource_version);
+    *ret_uid = weft_hypernode_text(step->object.uid);
+    *ret_version = weft_hypernode_text(step->object.resource_version);
     if (step->previous != WEFT_STEP_NONE || f->fresh_version) {
         const size_t from = f->fresh_version ? f->step : step->previous;
         const struct weft_apply_identity *answer = &f->apply->answers[from];
-        *ret_uid = text(answer->uid);
-        *ret_version = text(answer->resource_version);
+        *ret_uid = weft_hypernode_text(answer->uid);
+        *ret_version = weft_hypernode_text(answer->resource_version);
     }
 }
 
@@ -61,7 +56,7 @@ static int encode(const struct weft_apply *apply, const struct weft_step *step, 
     weft_free(hn.resource_version);
     weft_free(hn.others);
     hn.resource_version = weft_strdup(version);
-    hn.others = weft_strdup(known != NULL ? text(known->others) : "");
+    hn.others = weft_strdup(known != NULL ? weft_hypernode_text(known->others) : "");
     if (hn.resource_version == NULL || hn.others == NULL ||
         (step->touch && reorder(&hn, known != NULL && known->reordered) < 0)) {
         return -ENOMEM;
