@@ -66,11 +66,13 @@ int weft_forest_add(struct weft_forest *forest, const struct weft_hypernode *obj
     return 0;
 }
 
-/* The node's place in the list, new ones without a home. */
+/* The node's place in the list, new ones without a home. The map says when there are too many: one
+ * that is there is found also then. */
 static int find_or_add_node(struct weft_forest *forest, const char *name, size_t *ret_at)
 {
-    const int rc = weft_array_reserve((void **)&forest->nodes, &forest->node_cap,
-                                      forest->node_count + 1, sizeof(*forest->nodes), NODES_MAX);
+    const int rc =
+        weft_array_reserve((void **)&forest->nodes, &forest->node_cap, forest->node_count + 1,
+                           sizeof(*forest->nodes), NODES_MAX + 1);
     const int added = rc < 0 ? rc : weft_map_add(forest->by_node, name, forest->node_count, ret_at);
     if (added == 0) {
         forest->nodes[forest->node_count++] = (struct node){.name = name, .home = WEFT_FOREST_NONE};

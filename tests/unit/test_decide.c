@@ -382,7 +382,28 @@ static void test_without_memory(void)
     decide_world_done(&w);
 }
 
-WEFT_SUITE(decide, {"first pass", test_first_pass},
+/* A forest with as many Nodes as it takes still moves each of them; only one more is too many. */
+static void test_full_forest(void)
+{
+    enum { MOST = 200000, NAME = 8 };
+    weft_autofree char *names = weft_calloc(MOST + 1, NAME);
+    weft_auto(weft_forest_free) struct weft_forest *forest = NULL;
+    const struct weft_hypernode_set none = {0};
+    CHECK_INT(weft_forest_new(&none, NULL, &forest, NULL), 0);
+    int rc = 0;
+    for (size_t i = 0; names != NULL && i < MOST && rc == 0; i++) {
+        (void)snprintf(names + i * NAME, NAME, "n%06zu", i);
+        rc = weft_forest_put(forest, names + i * NAME, 0);
+    }
+    CHECK_INT(rc, 0);
+    CHECK_INT(weft_forest_node_count(forest), MOST);
+    CHECK_INT(weft_forest_put(forest, names, WEFT_FOREST_NONE), 0);
+    CHECK(weft_forest_home(forest, names) == WEFT_FOREST_NONE);
+    CHECK_INT(weft_forest_put(forest, "more", 0), -EFBIG);
+    CHECK_INT(weft_forest_node_count(forest), MOST);
+}
+
+WEFT_SUITE(decide, {"full forest", test_full_forest}, {"first pass", test_first_pass},
            {"selector and exclude", test_selector_and_exclude},
            {"lost labels keep the place", test_lost_labels_keep_the_place},
            {"all labels lost", test_all_labels_lost}, {"brake", test_brake},
