@@ -18,15 +18,33 @@ enum {
     WEFT_COUNT_VECTORS_MAX = 200000 /* allocation.md "Size of the search" */
 };
 
+/* Entries 1 to 4 of a set. */
+struct weft_first {
+    uint64_t min_cut_mbps;
+    uint8_t components;
+    uint8_t sockets;
+    uint8_t numa_nodes;
+    int8_t worst_tier;
+};
+
 /* Entries 1-4 and 6-8 as dense ranks of all subsets, 0 the best; touched groups and the number of
  * groups of a device as byte tables, to be joined over the two bytes of a subset. */
 struct weft_tables {
-    uint16_t *first; /* entries 1 to 4 */
-    uint16_t *last;  /* entries 6 to 8: no two subsets of one size are equal */
-    uint16_t *order; /* the subsets by size, those of a size by first, then by last */
+    uint16_t *first;           /* entries 1 to 4 */
+    struct weft_first *firsts; /* by rank: what they are */
+    uint16_t *last;            /* entries 6 to 8: no two subsets of one size are equal */
+    uint16_t *order;           /* the subsets by size, those of a size by first, then by last */
     uint32_t start[WEFT_TABLE_DEVICES_MAX + 2]; /* by size: where they begin in order */
     uint64_t touched[2][256];
     uint16_t memberships[2][256];
+    /* by class */
+    uint16_t members[WEFT_TABLE_DEVICES_MAX];
+    uint64_t groups[WEFT_TABLE_DEVICES_MAX]; /* the groups that its devices are in */
+    /* The nearest class before it of its block (blocks.c) that precedes it device by device, or
+     * itself: of two sets that their swap takes onto each other, the one with more devices of that
+     * class is better by entry 8. */
+    uint8_t twin[WEFT_TABLE_DEVICES_MAX];
+    uint16_t near; /* the devices with a near NIC */
 };
 
 enum { WEFT_PLACE_OWN = UINT16_MAX }; /* each member of a class is alone in a place of its own */

@@ -26,7 +26,8 @@ struct weft_eval {
     uint64_t *whole;      /* devices all of whose ids are available; A without replicas */
     uint64_t *best_set;   /* the answer */
 
-    /* what follows from them: weft_eval_begin */
+    /* What follows from them: weft_eval_begin. All from here on is for requests that the tables do
+     * not answer; where there are tables, there is no memory for it. */
     uint16_t *group_available; /* |g & A| by group */
     bool *group_intact;
     uint16_t *base;  /* by class: how many are in M */
@@ -68,7 +69,9 @@ struct weft_eval {
  * answer and for what the caller keeps beside (both zeroed). 0 or -ENOMEM. */
 int weft_eval_init(struct weft_eval *e, const struct weft_allocator *a, size_t size,
                    size_t answer_bytes, size_t extra_bytes) __attribute__((warn_unused_result));
-/* After the four sets of the request are filled. The candidate is then M. */
+/* After the four sets of the request are filled: group_available and group_intact. */
+void weft_eval_count_groups(struct weft_eval *e);
+/* The same, and all else that a search needs. The candidate is then M. */
 void weft_eval_begin(struct weft_eval *e);
 void weft_eval_done(struct weft_eval *e);
 WEFT_DEFINE_AUTO_VALUE(struct weft_eval, weft_eval_done)
@@ -108,6 +111,9 @@ void weft_pick_give(struct weft_eval *e, const uint64_t *set, bool exact,
 bool weft_pick_best(struct weft_eval *e);
 /* The same from the tables, which there are; always the best. pick-tables.c */
 void weft_pick_by_tables(struct weft_eval *e);
+/* weft_eval_objective from the tables. */
+void weft_objective_by_tables(const struct weft_eval *e, const uint64_t *set,
+                              struct weft_objective *ret_objective);
 /* weft_eval_init for a request of size (clipped), with its policy. */
 int weft_pick_init(struct weft_eval *e, const struct weft_allocator *a, int64_t size,
                    enum weft_policy policy, size_t answer_bytes, size_t extra_bytes)

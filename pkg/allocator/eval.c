@@ -27,16 +27,16 @@ static void carve_sets(struct weft_eval *e, struct carver *c)
     e->candidates = carve(c, a->words, sizeof(uint64_t));
     e->whole = carve(c, a->words, sizeof(uint64_t));
     e->best_set = carve(c, a->words, sizeof(uint64_t));
-    e->group_available = carve(c, a->group_count, sizeof(uint16_t));
-    e->group_intact = carve(c, a->group_count, sizeof(bool));
-    e->place_scratch = carve(c, a->words, sizeof(uint64_t));
-    e->nic_scratch = carve(c, a->nic_words, sizeof(uint64_t));
 }
 
 static void carve_candidate(struct weft_eval *e, struct carver *c)
 {
     const struct weft_allocator *a = e->a;
     const size_t classes = a->classes.count;
+    e->group_available = carve(c, a->group_count, sizeof(uint16_t));
+    e->group_intact = carve(c, a->group_count, sizeof(bool));
+    e->place_scratch = carve(c, a->words, sizeof(uint64_t));
+    e->nic_scratch = carve(c, a->nic_words, sizeof(uint64_t));
     e->base = carve(c, classes, sizeof(uint16_t));
     e->ranks = carve(c, a->n, sizeof(uint16_t));
     e->first = carve(c, classes + 1, sizeof(uint16_t));
@@ -69,7 +69,9 @@ int weft_eval_init(struct weft_eval *e, const struct weft_allocator *a, size_t s
         e->answer = carve(&c, 1, answer_bytes);
         e->extra = carve(&c, 1, extra_bytes);
         carve_sets(e, &c);
-        carve_candidate(e, &c);
+        if (a->tables == NULL) {
+            carve_candidate(e, &c);
+        }
         if (pass == 0) {
             c = (struct carver){.base = weft_calloc(1, c.used + 1)};
         }
@@ -90,7 +92,7 @@ void weft_eval_done(struct weft_eval *e)
 
 /* ---- the request ---- */
 
-static void count_groups(struct weft_eval *e)
+void weft_eval_count_groups(struct weft_eval *e)
 {
     const struct weft_allocator *a = e->a;
     for (size_t g = 0; g < a->group_count; g++) {
@@ -168,7 +170,7 @@ static void list_nics(struct weft_eval *e)
 
 void weft_eval_begin(struct weft_eval *e)
 {
-    count_groups(e);
+    weft_eval_count_groups(e);
     list_devices(e);
     list_nics(e);
     e->have_best = false;

@@ -88,7 +88,6 @@ static int pick_without(const struct weft_allocator *a, const struct weft_reques
     }
     weft_pick_fill(&e, request);
     weft_bit_clear(e.candidates, without);
-    weft_eval_begin(&e);
     if (weft_bit_count(e.candidates, a->words) < e.size) {
         return 0; /* no other set: the caller's choice stays empty */
     }

@@ -413,6 +413,7 @@ static uint32_t distinct_nics(const struct weft_eval *e, const uint64_t *set)
 void weft_eval_objective(struct weft_eval *e, const uint64_t *set, struct weft_objective *ret)
 {
     const bool skip_cut = e->skip_cut;
+    weft_eval_count_groups(e);
     weft_eval_load(e, set);
     e->skip_cut = count_present(e) > CUT_SHOWN_CLASSES_MAX;
     *ret = (struct weft_objective){0};

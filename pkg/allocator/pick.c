@@ -21,7 +21,11 @@ void weft_pick_give(struct weft_eval *e, const uint64_t *set, bool exact,
 {
     const struct weft_allocator *a = e->a;
     struct weft_choice c = {.devices = e->answer, .exact = exact};
-    weft_eval_objective(e, set, &c.objective);
+    if (a->tables != NULL) {
+        weft_objective_by_tables(e, set, &c.objective);
+    } else {
+        weft_eval_objective(e, set, &c.objective);
+    }
     for (size_t rank = 0; rank < a->n; rank++) {
         if (weft_bit_get(set, rank)) {
             c.devices[c.count++] = a->device_of[rank];
@@ -47,6 +51,7 @@ bool weft_pick_best(struct weft_eval *e)
 {
     const struct weft_allocator *a = e->a;
     if (a->tables == NULL) {
+        weft_eval_begin(e);
         return weft_search(e);
     }
     weft_pick_by_tables(e);
@@ -84,7 +89,6 @@ static void pick(struct weft_eval *e, const struct weft_request *request,
 {
     const struct weft_allocator *a = e->a;
     weft_pick_fill(e, request);
-    weft_eval_begin(e);
     if (e->size >= weft_bit_count(e->available, a->words)) {
         weft_pick_give(e, e->available, true, ret_choice);
         return;

@@ -219,7 +219,6 @@ static bool choose_devices(struct ledger *l)
         }
         return true;
     }
-    weft_eval_begin(e);
     return weft_pick_best(e);
 }
 

@@ -24,7 +24,6 @@ struct build {
     uint32_t unlinked[WEFT_TABLE_DEVICES_MAX][WEFT_DISTANCE_COUNT]; /* B = 0 and T = t, as sets */
     uint32_t linked[WEFT_TABLE_DEVICES_MAX];
     uint64_t nics[2][256][NICS_WORDS_MAX];
-    uint32_t near; /* the devices with a near NIC */
     /* by subset */
     uint64_t *bandwidth;
     uint64_t *cut;
@@ -69,8 +68,8 @@ static const uint16_t *sort_keys(const uint64_t *keys, size_t count, uint16_t *s
     return from;
 }
 
-/* Equal keys get equal ranks; the smallest key has rank 0. */
-static void rank_keys(struct build *x, const uint64_t *keys, uint16_t *ranks)
+/* Equal keys get equal ranks; the smallest key has rank 0. Returns how many ranks there are. */
+static size_t rank_keys(struct build *x, const uint64_t *keys, uint16_t *ranks)
 {
     const uint16_t *order = sort_keys(keys, x->subsets, x->order);
     uint16_t rank = 0;
@@ -78,6 +77,7 @@ static void rank_keys(struct build *x, const uint64_t *keys, uint16_t *ranks)
         rank = (uint16_t)(rank + (i > 0 && keys[order[i]] != keys[order[i - 1]]));
         ranks[order[i]] = rank;
     }
+    return (size_t)rank + 1;
 }
 
 /* ---- per device ---- */
@@ -109,7 +109,10 @@ static void fill_devices(struct build *x)
                 x->unlinked[i][a->t[i * a->n + j]] |= 1U << j;
             }
         }
-        x->near |= weft_bit_count(&a->near_nics[i * a->nic_words], a->nic_words) > 0 ? 1U << i : 0;
+        const bool near = weft_bit_count(&a->near_nics[i * a->nic_words], a->nic_words) > 0;
+        x->tables->near = (uint16_t)(x->tables->near | near << i);
+        x->tables->members[a->classes.of[i]] =
+            (uint16_t)(x->tables->members[a->classes.of[i]] | 1U << i);
     }
 }
 
@@ -135,6 +138,32 @@ static void fill_bytes(struct build *x)
         x->tables->touched[half][v] = x->tables->touched[half][rest] | groups;
         x->tables->memberships[half][v] =
             (uint16_t)(x->tables->memberships[half][rest] + __builtin_popcountll(groups));
+    }
+}
+
+/* Of as many devices each: is the first, second... one of the one below that of the other? */
+static bool precedes(uint32_t one, uint32_t other)
+{
+    while (one != 0 && __builtin_ctz(one) < __builtin_ctz(other)) {
+        one &= one - 1;
+        other &= other - 1;
+    }
+    return one == 0;
+}
+
+static void fill_classes(struct build *x)
+{
+    struct weft_tables *t = x->tables;
+    for (size_t class = 0; class < x->a->classes.count; class ++) {
+        const uint32_t members = t->members[class];
+        t->groups[class] = t->touched[0][members & 255] | t->touched[1][members >> 8];
+        t->twin[class] = (uint8_t) class;
+        for (size_t other = 0; other < class; other++) {
+            if (x->a->classes.block[other] == x->a->classes.block[class] &&
+                precedes(t->members[other], members)) {
+                t->twin[class] = (uint8_t)other;
+            }
+        }
     }
 }
 
@@ -210,31 +239,45 @@ static void fill_subset(struct build *x, uint32_t set)
     x->cut[set] = rest != 0 && x->components[set] == 1 ? min_cut(x, set) : 0;
 }
 
-static uint64_t count_places(const uint16_t *places, uint32_t set)
+static uint8_t count_places(const uint16_t *places, uint32_t set)
 {
     uint32_t seen = 0;
     for (uint32_t left = set; left != 0; left &= left - 1) {
         seen |= 1U << places[__builtin_ctz(left)];
     }
-    return (uint64_t)__builtin_popcount(seen);
+    return (uint8_t)__builtin_popcount(seen);
 }
 
 /* ---- entries to ranks ---- */
 
-static void rank_first(struct build *x)
+static struct weft_first entries_of(const struct build *x, uint32_t set)
 {
-    const struct weft_allocator *a = x->a;
+    return (struct weft_first){.min_cut_mbps = x->cut[set],
+                               .components = x->components[set],
+                               .sockets = count_places(x->a->socket, set),
+                               .numa_nodes = count_places(x->a->numa, set),
+                               .worst_tier = x->worst[set]};
+}
+
+static int rank_first(struct build *x)
+{
     uint16_t *cut_rank = x->tables->first; /* replaced below */
-    rank_keys(x, x->cut, cut_rank);
+    (void)rank_keys(x, x->cut, cut_rank);
     for (uint32_t set = 0; set < x->subsets; set++) {
-        uint64_t key = x->components[set];
+        const struct weft_first f = entries_of(x, set);
+        uint64_t key = f.components;
         key = key << 16 | (uint16_t)~cut_rank[set];
-        key = key << 3 | (uint64_t)(x->worst[set] + 1);
-        key = key << 5 | count_places(a->socket, set);
-        key = key << 5 | count_places(a->numa, set);
+        key = key << 3 | (uint64_t)(f.worst_tier + 1);
+        key = key << 5 | f.sockets;
+        key = key << 5 | f.numa_nodes;
         x->keys[set] = key;
     }
-    rank_keys(x, x->keys, x->tables->first);
+    const size_t ranks = rank_keys(x, x->keys, x->tables->first);
+    x->tables->firsts = weft_calloc(ranks, sizeof(*x->tables->firsts));
+    for (uint32_t set = 0; x->tables->firsts != NULL && set < x->subsets; set++) {
+        x->tables->firsts[x->tables->first[set]] = entries_of(x, set);
+    }
+    return x->tables->firsts != NULL ? 0 : -ENOMEM;
 }
 
 static uint64_t count_nics(const struct build *x, uint32_t set)
@@ -260,16 +303,16 @@ static uint64_t reverse16(uint32_t set)
 static void rank_last(struct build *x)
 {
     uint16_t *bandwidth_rank = x->tables->last; /* replaced below */
-    rank_keys(x, x->bandwidth, bandwidth_rank);
+    (void)rank_keys(x, x->bandwidth, bandwidth_rank);
     for (uint32_t set = 0; set < x->subsets; set++) {
-        uint64_t key = 16U - (uint64_t)__builtin_popcount(set & x->near);
+        uint64_t key = 16U - (uint64_t)__builtin_popcount(set & x->tables->near);
         key = key << 9 | (WEFT_MACHINE_NICS_MAX - count_nics(x, set));
         key = key << 16 | (uint16_t)~bandwidth_rank[set];
         key = key << 10 | x->tier_sum[set];
         key = key << 16 | (0xffff - reverse16(set));
         x->keys[set] = key;
     }
-    rank_keys(x, x->keys, x->tables->last);
+    (void)rank_keys(x, x->keys, x->tables->last);
 }
 
 /* The order in which a pick looks for the best set of its size. */
@@ -347,11 +390,14 @@ int weft_tables_build(struct weft_allocator *a)
     }
     fill_devices(x);
     fill_bytes(x);
+    fill_classes(x);
     x->worst[0] = -1;
     for (uint32_t set = 1; set < x->subsets; set++) {
         fill_subset(x, set);
     }
-    rank_first(x);
+    if (rank_first(x) < 0) {
+        return -ENOMEM;
+    }
     rank_last(x);
     order_subsets(x);
     a->tables = weft_steal(&x->tables);
@@ -362,6 +408,7 @@ void weft_tables_free(struct weft_tables *tables)
 {
     if (tables != NULL) {
         weft_free(tables->first);
+        weft_free(tables->firsts);
         weft_free(tables->last);
         weft_free(tables->order);
         weft_free(tables);

@@ -463,6 +463,43 @@ static void whole_parents_are_filled(void)
     }
 }
 
+/* Two switch pairs that can be swapped whole, {0,3} and {1,2}; all linked alike. Each set of three
+ * breaks one pair and is equal to each other one up to entry 7. {0,1,2} has the lowest device that
+ * not all have, although it takes fewer of the pair with device 0. */
+static void swapped_pairs_keep_device_order(void)
+{
+    enum { N = 4 };
+    weft_auto(weft_machine_free) struct weft_machine *m = NULL;
+    CHECK_INT(weft_machine_new("crossed", N, 0, &m, NULL), 0);
+    for (size_t i = 0; m != NULL && i < N; i++) {
+        (void)snprintf(m->devices[i].id, sizeof(m->devices[i].id), "d%zu", i);
+        m->devices[i].bdf = (struct weft_bdf){.known = true, .bus = (uint8_t)(16 + i)};
+        for (size_t j = 0; j < N; j++) {
+            m->bandwidth[i * N + j] = i != j ? 25000 : 0;
+            m->distance[i * N + j] = i + j == N - 1 ? WEFT_DISTANCE_PIX : WEFT_DISTANCE_NODE;
+        }
+    }
+    for (int way = 0; m != NULL && way < 4; way++) {
+        weft_auto(weft_allocator_free) struct weft_allocator *a = NULL;
+        weft_auto(weft_choice_done) struct weft_choice c = {0};
+        const size_t all[N] = {0, 1, 2, 3};
+        const struct weft_request r = {.available = all,
+                                       .available_count = N,
+                                       .size = 3,
+                                       .policy = way / 2 == 0 ? WEFT_POLICY_PERFORMANCE
+                                                              : WEFT_POLICY_PACKED};
+        CHECK_INT(way % 2 == 0 ? weft_allocator_new(m, &a, NULL)
+                               : weft_allocator_new_direct(m, &a, NULL),
+                  0);
+        CHECK_INT(weft_allocator_pick(a, &r, &c, NULL), 0);
+        for (size_t i = 0; i < c.count; i++) {
+            CHECK_INT(c.devices[i], i);
+        }
+        CHECK_INT(c.objective.broken_groups, 2); /* a pair, and all four */
+        CHECK_INT(c.objective.leftover, 2);
+    }
+}
+
 /* A large machine without any order in it. */
 static void bounded_search_keeps_its_bounds(void)
 {
@@ -562,6 +599,7 @@ WEFT_SUITE(allocator, {"A: the pair and a neighbour", case_a}, {"B: three of one
            {"device order", device_order}, {"policy names", policy_names},
            {"partitions are counted", partitions_are_counted},
            {"whole parents are filled", whole_parents_are_filled},
+           {"swapped pairs keep device order", swapped_pairs_keep_device_order},
            {"a bounded search keeps its bounds", bounded_search_keeps_its_bounds},
            {"one allocation a request", one_allocation_a_request},
            {"failing allocations", failing_allocations})
