@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measure 2, the C half: a queue of gRPC's background work, run on the loop. Reason, check and
  * fallback stand in quiet-engine.cc. gRPC has one engine a process, made once and never told to
- * go, so the queue outlives every weft_rpc: this is the one mutable static of pkg/rpc. While no
- * loop is attached, work waits. */
+ * go, so the queue outlives every weft_rpc: a mutable static, as gRPC itself is one. While no loop
+ * is attached, work waits. */
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>

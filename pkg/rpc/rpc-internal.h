@@ -19,15 +19,24 @@ enum {
     WEFT_RPC_REQUEST_MAGIC = 0x52706351  /* "RpcQ" */
 };
 
+/* Shared by the loop and the thread that waits for gRPC; whoever settles it second frees it. */
+struct weft_rpc_end {
+    struct weft_loop *loop;
+    struct weft_post post;
+    bool done;
+    atomic_bool settled; /* gRPC has ended, or the loop waits no more */
+};
+
 struct weft_rpc {
     uint32_t magic;
     struct weft_loop *loop;
     grpc_completion_queue *cq;
     pthread_t thread;
     struct weft_timer *tick;
-    atomic_uint handed; /* tags given to gRPC, modulo 2^32 */
-    size_t busy;        /* servers and requests that gRPC still knows */
-    bool idle;          /* busy is 0; set for weft_rpc_free, which waits for it */
+    struct weft_rpc_end *end; /* what ending needs */
+    atomic_uint handed;       /* tags given to gRPC, modulo 2^32 */
+    size_t busy;              /* servers and requests that gRPC still knows */
+    bool idle;                /* busy is 0; set for weft_rpc_free, which waits for it */
 };
 
 /* What gRPC hands back when an operation ended: a post to the loop. Lives in its owner, which must

@@ -15,6 +15,14 @@
 
 /* For calls that were cancelled to come back: milliseconds, unless the node is out of breath. */
 #define FREE_TIMEOUT_NS (20 * WEFT_NS_PER_S)
+/* For gRPC to end: milliseconds, too. But where a write had to wait for its peer, a thread of
+ * gRPC's looks at the socket for 10 s at a time, whatever becomes of it (run_poller in 1.51's
+ * tcp_posix.cc), and gRPC waits for that thread. A plugin that waited as well would keep its
+ * successor out. */
+#define SHUTDOWN_TIMEOUT_NS WEFT_NS_PER_S
+
+/* gRPC was told to end and has not: until it has, starting it again would block. */
+static atomic_bool ending;
 
 /* gRPC's own lines are for its developers; what matters to us comes back as a status. */
 static void on_grpc_log(gpr_log_func_args *args)
@@ -86,14 +94,21 @@ static int start_queue(struct weft_rpc *rpc, struct weft_error *err)
 
 int weft_rpc_new(struct weft_loop *loop, struct weft_rpc **ret_rpc, struct weft_error *err)
 {
+    if (atomic_load(&ending)) {
+        return weft_err_set(err, -EBUSY, WEFT_ERR_GRPC,
+                            "gRPC has not ended since it was last used");
+    }
     struct weft_rpc *rpc = weft_calloc(1, sizeof(*rpc));
     if (rpc == NULL) {
         return weft_err_nomem(err);
     }
     rpc->magic = WEFT_RPC_MAGIC;
     rpc->loop = loop;
-    int rc = weft_timer_new(loop, weft_quiet_tick, NULL, &rpc->tick, err);
+    rpc->end = weft_calloc(1, sizeof(*rpc->end)); /* now: ending must not fail */
+    int rc = rpc->end == NULL ? weft_err_nomem(err)
+                              : weft_timer_new(loop, weft_quiet_tick, NULL, &rpc->tick, err);
     if (rc < 0) {
+        weft_free(rpc->end);
         weft_free(rpc);
         return rc;
     }
@@ -111,6 +126,7 @@ int weft_rpc_new(struct weft_loop *loop, struct weft_rpc **ret_rpc, struct weft_
     if (rc < 0) {
         weft_quiet_after_shutdown();
         weft_timer_free(rpc->tick);
+        weft_free(rpc->end);
         weft_free(rpc);
         return rc;
     }
@@ -119,52 +135,62 @@ int weft_rpc_new(struct weft_loop *loop, struct weft_rpc **ret_rpc, struct weft_
     return 0;
 }
 
-struct shutdown_job {
-    struct weft_loop *loop;
-    struct weft_post post;
-    bool done;
-};
+/* Goes on through weft_loop_stop: a second SIGTERM must not hurry us into freed memory. */
+static bool run_until(struct weft_loop *loop, const bool *flag, int64_t timeout_ns)
+{
+    const int64_t limit = weft_clock_monotonic(weft_clock_system()) + timeout_ns;
+    for (int64_t left = timeout_ns; !*flag && left > 0;
+         left = limit - weft_clock_monotonic(weft_clock_system())) {
+        (void)weft_loop_run_until(loop, flag, left);
+    }
+    return *flag;
+}
 
 static void *run_shutdown(void *data)
 {
-    struct shutdown_job *job = data;
+    struct weft_rpc_end *end = data;
     grpc_shutdown_blocking();
-    weft_loop_post(job->loop, &job->post);
+    if (atomic_exchange(&end->settled, true)) {
+        weft_free(end);
+        atomic_store(&ending, false);
+    } else {
+        weft_loop_post(end->loop, &end->post);
+    }
     return NULL;
 }
 
 static void on_shutdown(void *data)
 {
-    struct shutdown_job *job = data;
-    job->done = true;
+    struct weft_rpc_end *end = data;
+    end->done = true;
 }
 
 /* grpc_shutdown_blocking waits for work that our engine runs on the loop, so another thread waits
  * while the loop goes round. */
-static void shut_grpc_down(struct weft_loop *loop)
+static void shut_grpc_down(struct weft_loop *loop, struct weft_rpc_end *end)
 {
-    struct shutdown_job job = {.loop = loop};
-    job.post = (struct weft_post){.fn = on_shutdown, .data = &job};
+    end->loop = loop;
+    end->post = (struct weft_post){.fn = on_shutdown, .data = end};
+    atomic_store(&ending, true);
     pthread_t thread;
-    if (pthread_create(&thread, NULL, run_shutdown, &job) != 0) {
-        grpc_shutdown();
+    if (pthread_create(&thread, NULL, run_shutdown, end) != 0) {
+        weft_log(WEFT_LOG_WARN, "grpc-does-not-end", WEFT_KV_S("reason", "no thread"));
+        weft_free(end);
         return;
     }
-    while (!weft_loop_run_until(loop, &job.done, FREE_TIMEOUT_NS)) {
+    if (!run_until(loop, &end->done, SHUTDOWN_TIMEOUT_NS) &&
+        !atomic_exchange(&end->settled, true)) {
+        weft_log(WEFT_LOG_WARN, "grpc-does-not-end",
+                 WEFT_KV_S("reason", "its last write may have had to wait"));
+        (void)pthread_detach(thread);
+        return;
+    }
+    while (!end->done) { /* it ended just now: the post is on its way */
+        (void)weft_loop_run_until(loop, &end->done, SHUTDOWN_TIMEOUT_NS);
     }
     (void)pthread_join(thread, NULL);
-}
-
-/* Goes on through weft_loop_stop: a second SIGTERM must not hurry us into freed memory. */
-static bool wait_idle(struct weft_rpc *rpc)
-{
-    const int64_t limit = weft_clock_monotonic(weft_clock_system()) + FREE_TIMEOUT_NS;
-    rpc->idle = rpc->busy == 0;
-    for (int64_t left = FREE_TIMEOUT_NS; !rpc->idle && left > 0;
-         left = limit - weft_clock_monotonic(weft_clock_system())) {
-        (void)weft_loop_run_until(rpc->loop, &rpc->idle, left);
-    }
-    return rpc->idle;
+    atomic_store(&ending, false);
+    weft_free(end);
 }
 
 void weft_rpc_free(struct weft_rpc *rpc)
@@ -174,13 +200,14 @@ void weft_rpc_free(struct weft_rpc *rpc)
     }
     WEFT_CHECK(rpc, WEFT_RPC_MAGIC);
     weft_timer_free(weft_steal(&rpc->tick));
-    if (!wait_idle(rpc)) {
+    rpc->idle = rpc->busy == 0;
+    if (!run_until(rpc->loop, &rpc->idle, FREE_TIMEOUT_NS)) {
         weft_check_failed(__FILE__, __LINE__, "gRPC objects freed before gRPC");
     }
     grpc_completion_queue_shutdown(rpc->cq);
     (void)pthread_join(rpc->thread, NULL);
     grpc_completion_queue_destroy(rpc->cq);
-    shut_grpc_down(rpc->loop);
+    shut_grpc_down(rpc->loop, weft_steal(&rpc->end));
     weft_quiet_after_shutdown();
     rpc->magic = 0;
     weft_free(rpc);

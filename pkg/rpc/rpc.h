@@ -47,11 +47,14 @@ enum weft_rpc_code {
 };
 
 /* Starts gRPC in this process, made small and quiet (quiet.h). One at a time a process; before
- * other threads start, as it changes the environment. -ENOMEM, -EAGAIN (no thread). */
+ * other threads start, as it changes the environment. -ENOMEM, -EAGAIN (no thread), -EBUSY (the
+ * last one has not ended, see weft_rpc_free). */
 int weft_rpc_new(struct weft_loop *loop, struct weft_rpc **ret_rpc, struct weft_error *err)
     __attribute__((warn_unused_result));
 /* Runs the loop until what was freed before has let go of gRPC, then stops gRPC and its thread.
- * Servers, channels and requests must be freed before. Not from a callback. NULL is fine. */
+ * Servers, channels and requests must be freed before. Where gRPC does not end within 1 s, it is
+ * left to itself, with a line in the log, and ends up to 10 s later. Not from a callback. NULL is
+ * fine. */
 void weft_rpc_free(struct weft_rpc *rpc);
 WEFT_DEFINE_AUTO(struct weft_rpc, weft_rpc_free)
 

@@ -4,6 +4,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -120,12 +122,24 @@ static int serve(struct bench *b, const char *path, struct weft_error *err)
                                &b->server, err);
 }
 
+/* The last test's gRPC may still be ending: weft_rpc_free. */
+static void start(struct weft_loop *loop, struct weft_rpc **ret_rpc)
+{
+    const bool never = false;
+    int rc = weft_rpc_new(loop, ret_rpc, NULL);
+    for (int i = 0; rc == -EBUSY && i < 3000; i++) {
+        (void)weft_loop_run_until(loop, &never, 10 * WEFT_NS_PER_MS);
+        rc = weft_rpc_new(loop, ret_rpc, NULL);
+    }
+    CHECK_INT(rc, 0);
+}
+
 static void bench_up(struct bench *b)
 {
     *b = (struct bench){0};
     (void)snprintf(b->path, sizeof(b->path), "%s/rpc.sock", weft_test_dir());
     CHECK_INT(weft_loop_new(&b->loop, NULL), 0);
-    CHECK_INT(weft_rpc_new(b->loop, &b->rpc, NULL), 0);
+    start(b->loop, &b->rpc);
     CHECK_INT(serve(b, b->path, NULL), 0);
 }
 
@@ -434,6 +448,47 @@ static void few_threads(void)
     bench_down(&b);
 }
 
+/* ---- a gRPC that does not end ---- */
+
+static sem_t may_end;
+static atomic_bool hold_end;
+
+/* The linker gives weft this instead of gRPC's; the names are its. */
+void __real_grpc_shutdown_blocking(void);
+void __wrap_grpc_shutdown_blocking(void);
+void __wrap_grpc_shutdown_blocking(void)
+{
+    if (atomic_load(&hold_end)) {
+        (void)sem_wait(&may_end);
+    }
+    __real_grpc_shutdown_blocking();
+}
+
+/* It is left to itself, and cannot be used again before it has ended; then it can. */
+static void an_end_that_hangs_does_not_hold_us(void)
+{
+    struct bench b;
+    struct weft_rpc *again = NULL;
+    struct weft_error err = {0};
+    CHECK_INT(sem_init(&may_end, 0, 0), 0);
+    bench_up(&b);
+    CHECK_INT(ask(&b, "/t/Echo", "x").code, WEFT_RPC_OK);
+    atomic_store(&hold_end, true);
+    bench_down(&b); /* returns */
+    CHECK_INT(weft_loop_new(&b.loop, NULL), 0);
+    CHECK_INT(weft_rpc_new(b.loop, &again, &err), -EBUSY);
+    CHECK_STR(err.message, "gRPC has not ended since it was last used");
+    atomic_store(&hold_end, false);
+    (void)sem_post(&may_end);
+    start(b.loop, &again);
+    weft_rpc_free(again);
+    weft_loop_free(b.loop);
+    bench_up(&b);
+    CHECK_INT(ask(&b, "/t/Echo", "y").code, WEFT_RPC_OK);
+    bench_down(&b);
+    (void)sem_destroy(&may_end);
+}
+
 WEFT_SUITE(rpc, {"unary calls are answered", unary_calls_are_answered},
            {"unknown methods are unimplemented", unknown_methods_are_unimplemented},
            {"too big a request is refused", too_big_a_request_is_refused},
@@ -445,4 +500,5 @@ WEFT_SUITE(rpc, {"unary calls are answered", unary_calls_are_answered},
            {"a server that goes ends its streams", a_server_that_goes_ends_its_streams},
            {"many generations on new paths", many_generations_on_new_paths},
            {"bad paths are named", bad_paths_are_named},
-           {"lack of memory is survived", lack_of_memory_is_survived}, {"few threads", few_threads})
+           {"lack of memory is survived", lack_of_memory_is_survived}, {"few threads", few_threads},
+           {"an end that hangs does not hold us", an_end_that_hangs_does_not_hold_us})
