@@ -169,8 +169,8 @@ $(BUILD)/bench/bench_plugin $(BUILD)/bench/bench_plugin_calls: $(BUILD)/obj/test
 $(BUILD)/bench/bench_decide: $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out %/main.c,$(CTRL_SRC)))
 $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(LIB)
 	$(call link,$(filter %.o,$^) $(LIB),$(UNIT_LIBS))
-# test_rpc.c makes gRPC's end hang
-UNIT_WRAP := -Wl,--wrap=grpc_shutdown_blocking
+# test_rpc.c makes gRPC's end hang, and threads fail to start
+UNIT_WRAP := -Wl,--wrap=grpc_shutdown_blocking,--wrap=pthread_create
 $(BUILD)/unit: $(UNIT_OBJ) $(UNIT_EXTRA) $(GEN_OBJ) $(LIB)
 	$(call link,$^,$(UNIT_WRAP) $(UNIT_LIBS))
 

@@ -79,6 +79,40 @@ static void *translate_events(void *data)
     }
 }
 
+/* ---- threads ---- */
+
+/* What grpc_init starts, and ours. */
+enum { THREADS_NEEDED = 4 };
+
+static void *wait_unlocked(void *data)
+{
+    pthread_mutex_t *lock = data;
+    (void)pthread_mutex_lock(lock);
+    (void)pthread_mutex_unlock(lock);
+    return NULL;
+}
+
+/* Where the node or the container has no threads left (pids.max), gRPC does not say so: it waits
+ * for ever for the one it could not start. So as many are started at once here first. */
+static int try_threads(struct weft_error *err)
+{
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_t threads[THREADS_NEEDED];
+    size_t count = 0;
+    int rc = 0;
+    (void)pthread_mutex_lock(&lock);
+    while (rc == 0 && count < THREADS_NEEDED) {
+        rc = pthread_create(&threads[count], NULL, wait_unlocked, &lock);
+        count += rc == 0;
+    }
+    (void)pthread_mutex_unlock(&lock);
+    for (size_t i = 0; i < count; i++) {
+        (void)pthread_join(threads[i], NULL);
+    }
+    (void)pthread_mutex_destroy(&lock);
+    return rc == 0 ? 0 : weft_err_errno(err, rc, "gRPC needs %d threads", THREADS_NEEDED);
+}
+
 /* gRPC is up: its queue and our thread. */
 static int start_queue(struct weft_rpc *rpc, struct weft_error *err)
 {
@@ -98,6 +132,10 @@ int weft_rpc_new(struct weft_loop *loop, struct weft_rpc **ret_rpc, struct weft_
         return weft_err_set(err, -EBUSY, WEFT_ERR_GRPC,
                             "gRPC has not ended since it was last used");
     }
+    int rc = try_threads(err);
+    if (rc < 0) {
+        return rc;
+    }
     struct weft_rpc *rpc = weft_calloc(1, sizeof(*rpc));
     if (rpc == NULL) {
         return weft_err_nomem(err);
@@ -105,8 +143,8 @@ int weft_rpc_new(struct weft_loop *loop, struct weft_rpc **ret_rpc, struct weft_
     rpc->magic = WEFT_RPC_MAGIC;
     rpc->loop = loop;
     rpc->end = weft_calloc(1, sizeof(*rpc->end)); /* now: ending must not fail */
-    int rc = rpc->end == NULL ? weft_err_nomem(err)
-                              : weft_timer_new(loop, weft_quiet_tick, NULL, &rpc->tick, err);
+    rc = rpc->end == NULL ? weft_err_nomem(err)
+                          : weft_timer_new(loop, weft_quiet_tick, NULL, &rpc->tick, err);
     if (rc < 0) {
         weft_free(rpc->end);
         weft_free(rpc);

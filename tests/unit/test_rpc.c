@@ -4,6 +4,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -489,6 +491,43 @@ static void an_end_that_hangs_does_not_hold_us(void)
     (void)sem_destroy(&may_end);
 }
 
+/* ---- no threads left ---- */
+
+static atomic_int threads_left = INT_MAX;
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
+                          void *data);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
+                          void *data);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
+                          void *data)
+{
+    return atomic_fetch_sub(&threads_left, 1) > 0 ? __real_pthread_create(thread, attr, fn, data)
+                                                  : EAGAIN;
+}
+
+/* gRPC itself would wait for ever. */
+static void too_few_threads_are_named(void)
+{
+    struct bench b;
+    struct weft_loop *loop = NULL;
+    bench_up(&b); /* until here the last one's gRPC may be ending */
+    bench_down(&b);
+    CHECK_INT(weft_loop_new(&loop, NULL), 0);
+    for (int left = 0; left < 4; left++) {
+        struct weft_rpc *rpc = NULL;
+        struct weft_error err = {0};
+        atomic_store(&threads_left, left);
+        CHECK_INT(weft_rpc_new(loop, &rpc, &err), -EAGAIN);
+        atomic_store(&threads_left, INT_MAX);
+        CHECK_STR(err.message, "gRPC needs 4 threads: Resource temporarily unavailable");
+    }
+    weft_loop_free(loop);
+    bench_up(&b);
+    CHECK_INT(ask(&b, "/t/Echo", "x").code, WEFT_RPC_OK);
+    bench_down(&b);
+}
+
 WEFT_SUITE(rpc, {"unary calls are answered", unary_calls_are_answered},
            {"unknown methods are unimplemented", unknown_methods_are_unimplemented},
            {"too big a request is refused", too_big_a_request_is_refused},
@@ -501,4 +540,5 @@ WEFT_SUITE(rpc, {"unary calls are answered", unary_calls_are_answered},
            {"many generations on new paths", many_generations_on_new_paths},
            {"bad paths are named", bad_paths_are_named},
            {"lack of memory is survived", lack_of_memory_is_survived}, {"few threads", few_threads},
-           {"an end that hangs does not hold us", an_end_that_hangs_does_not_hold_us})
+           {"an end that hangs does not hold us", an_end_that_hangs_does_not_hold_us},
+           {"too few threads are named", too_few_threads_are_named})
