@@ -16,6 +16,9 @@ int weft_codec_unpack(struct weft_pb_arena *arena, const ProtobufCMessageDescrip
     }
     const void *bytes = input->len > 0 ? input->bytes : "";
     *ret_message = protobuf_c_message_unpack(type, &arena->allocator, input->len, bytes);
+    if (*ret_message == NULL && arena->starved) {
+        return weft_err_nomem(err);
+    }
     if (*ret_message == NULL) { /* bad bytes and a full arena look alike: both the sender's doing */
         return weft_err_set(err, -EINVAL, WEFT_ERR_GRPC,
                             "%s is not valid (%zu bytes), or too big unpacked", input->what,

@@ -62,6 +62,7 @@ void *weft_pb_arena_alloc(struct weft_pb_arena *arena, size_t size)
         block = add_block(arena, need);
     }
     if (block == NULL) {
+        arena->starved = true;
         return NULL;
     }
     void *memory = block->data + block->used;
@@ -83,6 +84,7 @@ void weft_pb_arena_reset(struct weft_pb_arena *arena)
         arena->blocks->used = 0; /* the first and so, with one size, a small one */
     }
     arena->used = 0;
+    arena->starved = false;
 }
 
 void weft_pb_arena_done(struct weft_pb_arena *arena)
@@ -93,4 +95,5 @@ void weft_pb_arena_done(struct weft_pb_arena *arena)
         weft_free(block);
     }
     arena->used = 0;
+    arena->starved = false;
 }

@@ -5,6 +5,7 @@
 #ifndef WEFT_PB_ARENA_H
 #define WEFT_PB_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ struct weft_pb_arena {
     ProtobufCAllocator allocator; /* for <message>__unpack; its free does nothing */
     uint32_t magic;
     size_t max, used; /* bytes handed out, with alignment */
+    bool starved;     /* since the last reset there was no memory, below the cap */
     struct weft_pb_block *blocks;
 };
 
