@@ -97,8 +97,9 @@ static int run(const struct weft_command *command, struct weft_options *options)
         status = EXIT_FAILED;
     }
     if (stuck) {
-        /* All of ours is cleaned up. exit() would run the destructors of the vendor's library while
-         * a thread is inside it, and may wait for a lock that the thread holds, for ever. */
+        /* All of ours is cleaned up. exit() would run the destructors of the vendor's library, or
+         * gRPC's, while a thread is inside it, and may wait for a lock that the thread holds, for
+         * ever. */
         _exit(status);
     }
     return status;

@@ -227,16 +227,20 @@ static int start(struct plugin *plugin, struct weft_error *err)
     return rc == 0 ? start_pages(plugin, err) : rc;
 }
 
-/* True if the vendor thread was left behind. */
+/* True if a thread that is not ours was left behind. */
 static bool stop(struct plugin *plugin)
 {
     weft_observe_free(plugin->observe);
     weft_reload_free(plugin->reload);
     weft_feature_file_free(plugin->features);
     weft_endpoints_stop(plugin->endpoints);
-    weft_rpc_free(plugin->rpc);                        /* our streams have ended */
-    weft_endpoints_free(plugin->endpoints);            /* now another instance may register */
-    const bool left = weft_source_end(plugin->source); /* may wait for a driver */
+    bool left = !weft_rpc_free(plugin->rpc); /* our streams have ended */
+    if (left) {
+        weft_log(WEFT_LOG_WARN, "grpc-does-not-end",
+                 WEFT_KV_S("effect", "the process ends without it"));
+    }
+    weft_endpoints_free(plugin->endpoints);         /* now another instance may register */
+    left = weft_source_end(plugin->source) || left; /* may wait for a driver */
     weft_prepare_free(plugin->prepare);
     weft_signal_free(plugin->term);
     weft_signal_free(plugin->interrupt);

@@ -11,8 +11,8 @@ struct weft_command;
 struct weft_options;
 
 /* Runs until SIGTERM or SIGINT. options is what command says (reload.h), and changes with it. 0, or
- * why it could not start. *ret_stuck is set in any case: a thread of the plugin's is still inside a
- * vendor's library, so the process must end without the destructors of libraries. */
+ * why it could not start. *ret_stuck is set in any case: a thread is still inside a vendor's
+ * library or gRPC, so the process must end without the destructors of libraries. */
 int weft_plugin_run(const struct weft_command *command, struct weft_options *options,
                     bool *ret_stuck, struct weft_error *err) __attribute__((warn_unused_result));
 

@@ -204,24 +204,21 @@ static void on_shutdown(void *data)
 }
 
 /* grpc_shutdown_blocking waits for work that our engine runs on the loop, so another thread waits
- * while the loop goes round. */
-static void shut_grpc_down(struct weft_loop *loop, struct weft_rpc_end *end)
+ * while the loop goes round. False: it has not ended. */
+static bool shut_grpc_down(struct weft_loop *loop, struct weft_rpc_end *end)
 {
     end->loop = loop;
     end->post = (struct weft_post){.fn = on_shutdown, .data = end};
     atomic_store(&ending, true);
     pthread_t thread;
     if (pthread_create(&thread, NULL, run_shutdown, end) != 0) {
-        weft_log(WEFT_LOG_WARN, "grpc-does-not-end", WEFT_KV_S("reason", "no thread"));
         weft_free(end);
-        return;
+        return false;
     }
     if (!run_until(loop, &end->done, SHUTDOWN_TIMEOUT_NS) &&
         !atomic_exchange(&end->settled, true)) {
-        weft_log(WEFT_LOG_WARN, "grpc-does-not-end",
-                 WEFT_KV_S("reason", "its last write may have had to wait"));
         (void)pthread_detach(thread);
-        return;
+        return false;
     }
     while (!end->done) { /* it ended just now: the post is on its way */
         (void)weft_loop_run_until(loop, &end->done, SHUTDOWN_TIMEOUT_NS);
@@ -229,12 +226,13 @@ static void shut_grpc_down(struct weft_loop *loop, struct weft_rpc_end *end)
     (void)pthread_join(thread, NULL);
     atomic_store(&ending, false);
     weft_free(end);
+    return true;
 }
 
-void weft_rpc_free(struct weft_rpc *rpc)
+bool weft_rpc_free(struct weft_rpc *rpc)
 {
     if (rpc == NULL) {
-        return;
+        return true;
     }
     WEFT_CHECK(rpc, WEFT_RPC_MAGIC);
     weft_timer_free(weft_steal(&rpc->tick));
@@ -245,10 +243,11 @@ void weft_rpc_free(struct weft_rpc *rpc)
     grpc_completion_queue_shutdown(rpc->cq);
     (void)pthread_join(rpc->thread, NULL);
     grpc_completion_queue_destroy(rpc->cq);
-    shut_grpc_down(rpc->loop, weft_steal(&rpc->end));
+    const bool ended = shut_grpc_down(rpc->loop, weft_steal(&rpc->end));
     weft_quiet_after_shutdown();
     rpc->magic = 0;
     weft_free(rpc);
+    return ended;
 }
 
 void weft_rpc_hold(struct weft_rpc *rpc)

@@ -52,11 +52,10 @@ enum weft_rpc_code {
 int weft_rpc_new(struct weft_loop *loop, struct weft_rpc **ret_rpc, struct weft_error *err)
     __attribute__((warn_unused_result));
 /* Runs the loop until what was freed before has let go of gRPC, then stops gRPC and its thread.
- * Servers, channels and requests must be freed before. Where gRPC does not end within 1 s, it is
- * left to itself, with a line in the log, and ends up to 10 s later. Not from a callback. NULL is
- * fine. */
-void weft_rpc_free(struct weft_rpc *rpc);
-WEFT_DEFINE_AUTO(struct weft_rpc, weft_rpc_free)
+ * Servers, channels and requests must be freed before. Not from a callback. NULL is fine. False:
+ * gRPC did not end within 1 s and is left to itself for up to 10 s more; a process that ends
+ * meanwhile should do so without the destructors of libraries. */
+bool weft_rpc_free(struct weft_rpc *rpc);
 
 /* ---- server ---- */
 

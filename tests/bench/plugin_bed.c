@@ -254,7 +254,7 @@ void bed_down(struct bed *b)
     weft_rpc_request_free(b->stream);
     weft_rpc_channel_free(b->plugin);
     weft_rpc_server_free(b->server);
-    weft_rpc_free(b->rpc);
+    (void)weft_rpc_free(b->rpc);
     weft_loop_free(b->loop);
     forget_ids(b);
     (void)nftw(b->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);

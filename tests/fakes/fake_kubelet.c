@@ -282,7 +282,7 @@ static int run(struct standin *k)
     weft_rpc_request_free(k->stream);
     weft_rpc_channel_free(k->plugin);
     weft_rpc_server_free(k->server);
-    weft_rpc_free(k->rpc);
+    (void)weft_rpc_free(k->rpc);
     for (size_t i = 0; i < k->device_count; i++) {
         weft_free(k->devices[i].id);
     }

@@ -148,7 +148,7 @@ static void bench_up(struct bench *b)
 static void bench_down(struct bench *b)
 {
     weft_rpc_server_free(b->server);
-    weft_rpc_free(b->rpc);
+    (void)weft_rpc_free(b->rpc); /* false under load: see start */
     weft_loop_free(b->loop);
 }
 
@@ -476,14 +476,14 @@ static void an_end_that_hangs_does_not_hold_us(void)
     bench_up(&b);
     CHECK_INT(ask(&b, "/t/Echo", "x").code, WEFT_RPC_OK);
     atomic_store(&hold_end, true);
-    bench_down(&b); /* returns */
-    CHECK_INT(weft_loop_new(&b.loop, NULL), 0);
+    weft_rpc_server_free(b.server);
+    CHECK(!weft_rpc_free(b.rpc));
     CHECK_INT(weft_rpc_new(b.loop, &again, &err), -EBUSY);
     CHECK_STR(err.message, "gRPC has not ended since it was last used");
     atomic_store(&hold_end, false);
     (void)sem_post(&may_end);
     start(b.loop, &again);
-    weft_rpc_free(again);
+    (void)weft_rpc_free(again);
     weft_loop_free(b.loop);
     bench_up(&b);
     CHECK_INT(ask(&b, "/t/Echo", "y").code, WEFT_RPC_OK);
