@@ -89,6 +89,8 @@ struct weft_rpc_server {
     bool freed;        /* by its owner: no more callbacks */
     bool shut_down;    /* gRPC's shutdown is complete */
     struct weft_rpc_tag shutdown_tag;
+    struct weft_timer *cut; /* runs from freed on */
+    char path[WEFT_RPC_PATH_MAX + 1];
 };
 
 /* Arms each slot that has no waiting call, as far as memory and WEFT_RPC_CALLS_MAX allow. */
@@ -97,5 +99,7 @@ void weft_rpc_server_arm(struct weft_rpc_server *server);
 void weft_rpc_server_drop_call(struct weft_rpc_server *server);
 /* Puts a new call object into gRPC's hands for the slot. 0 or -ENOMEM. */
 int weft_rpc_call_arm(struct weft_rpc_server *server, struct weft_rpc_slot *slot);
+/* Ends all connections of this process that were accepted on the path. */
+void weft_rpc_cut_connections(const char *path);
 
 #endif

@@ -7,12 +7,17 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "pkg/base/clock.h"
 #include "pkg/rpc/rpc-internal.h"
+
+/* For cancelled calls and connections to end by themselves: milliseconds. */
+#define CUT_AFTER_NS (WEFT_NS_PER_S / 2)
 
 static void destroy(struct weft_rpc_server *server)
 {
     struct weft_rpc *rpc = server->rpc;
     grpc_server_destroy(server->grpc);
+    weft_timer_free(server->cut);
     server->magic = 0;
     weft_free(server);
     weft_rpc_release(rpc);
@@ -59,6 +64,13 @@ static void on_shut_down(void *data)
     WEFT_CHECK(server, WEFT_RPC_SERVER_MAGIC);
     server->shut_down = true;
     destroy_if_drained(server);
+}
+
+static void on_cut(void *data)
+{
+    struct weft_rpc_server *server = data;
+    WEFT_CHECK(server, WEFT_RPC_SERVER_MAGIC);
+    weft_rpc_cut_connections(server->path);
 }
 
 /* What gRPC itself would only log, or do without asking. */
@@ -137,8 +149,14 @@ int weft_rpc_server_new(struct weft_rpc *rpc, const struct weft_rpc_server_optio
     if (server == NULL) {
         return weft_err_nomem(err);
     }
+    rc = weft_timer_new(rpc->loop, on_cut, server, &server->cut, err);
+    if (rc < 0) {
+        weft_free(server);
+        return rc;
+    }
     server->magic = WEFT_RPC_SERVER_MAGIC;
     server->rpc = rpc;
+    memcpy(server->path, options->path, strlen(options->path)); /* checked above; zeroed */
     server->closed = options->closed;
     server->data = options->data;
     memcpy(server->methods, options->methods, options->method_count * sizeof(server->methods[0]));
@@ -172,4 +190,5 @@ void weft_rpc_server_free(struct weft_rpc_server *server)
     grpc_server_shutdown_and_notify(server->grpc, server->rpc->cq,
                                     weft_rpc_tag_hand(server->rpc, &server->shutdown_tag));
     grpc_server_cancel_all_calls(server->grpc);
+    weft_timer_start(server->cut, CUT_AFTER_NS, CUT_AFTER_NS);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -14,6 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "pkg/base/buf.h"
 #include "pkg/base/clock.h"
 #include "pkg/loop/loop.h"
 #include "pkg/rpc/quiet.h"
@@ -450,6 +452,118 @@ static void few_threads(void)
     bench_down(&b);
 }
 
+/* ---- a peer that reads nothing ---- */
+
+static void add_text(struct weft_buf *block, const char *text)
+{
+    const unsigned char len = (unsigned char)strlen(text); /* below 127: one byte of HPACK */
+    CHECK_INT(weft_buf_append(block, &len, 1), 0);
+    CHECK_INT(weft_buf_append(block, text, len), 0);
+}
+
+static void add_frame(struct weft_buf *out, unsigned char type, unsigned char flags,
+                      unsigned char stream, const void *bytes, size_t len)
+{
+    const unsigned char head[9] = {0, 0, (unsigned char)len, type, flags, 0, 0, 0, stream};
+    CHECK_INT(weft_buf_append(out, head, sizeof(head)), 0);
+    CHECK_INT(weft_buf_append(out, bytes, len), 0);
+}
+
+/* A call of /t/Stream, written by hand (RFC 9113 and 7541): windows of 2^31 - 1 bytes, so that
+ * nothing but the socket holds the answer up. */
+static void write_call(struct weft_buf *out)
+{
+    static const char *const headers[][2] = {
+        {":method", "POST"}, {":scheme", "http"}, {":path", "/t/Stream"},
+        {":authority", "x"}, {"te", "trailers"},  {"content-type", "application/grpc"}};
+    weft_auto(weft_buf_done) struct weft_buf block;
+    weft_buf_init(&block, 1000);
+    for (size_t i = 0; i < WEFT_ARRAY_LEN(headers); i++) {
+        CHECK_INT(weft_buf_append(&block, "\0", 1), 0); /* a literal, not to be remembered */
+        add_text(&block, headers[i][0]);
+        add_text(&block, headers[i][1]);
+    }
+    CHECK_INT(weft_buf_append(out, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24), 0);
+    add_frame(out, 4, 0, 0, "\0\4\x7f\xff\xff\xff", 6);        /* SETTINGS: a stream's window */
+    add_frame(out, 8, 0, 0, "\x7f\xff\0\0", 4);                /* WINDOW_UPDATE: the connection's */
+    add_frame(out, 1, 4, 1, weft_buf_text(&block), block.len); /* HEADERS, complete */
+    add_frame(out, 0, 1, 1, "\0\0\0\0", 5);                    /* DATA: an empty message; the end */
+}
+
+static int connect_to(const char *path)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    memcpy(name.sun_path, path, strlen(path));
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_INT(connect(fd, (const struct sockaddr *)&name, sizeof(name)), 0);
+    return fd;
+}
+
+static void turn(struct bench *b)
+{
+    const bool never = false;
+    (void)weft_loop_run_until(b->loop, &never, 10 * WEFT_NS_PER_MS);
+}
+
+/* A stream to somebody who does not read the 4 MB that are on their way. Returns his end. */
+static int open_mute_stream(struct bench *b)
+{
+    weft_auto(weft_buf_done) struct weft_buf call;
+    weft_buf_init(&call, 1000);
+    write_call(&call);
+    const int fd = connect_to(b->path);
+    CHECK_INT(write(fd, weft_buf_text(&call), call.len), call.len);
+    for (int i = 0; i < 2000 && b->stream == NULL; i++) {
+        turn(b);
+    }
+    weft_autofree char *big = weft_calloc(1, 4U << 20);
+    CHECK(b->stream != NULL && big != NULL);
+    if (b->stream != NULL && big != NULL) {
+        weft_rpc_call_update(b->stream, big, 4U << 20);
+    }
+    return fd;
+}
+
+/* gRPC would wait for ever for its own write, and a server that is freed for gRPC. So the
+ * connection is ended; those of another server go on. */
+static void a_peer_that_reads_nothing_does_not_hold_us(void)
+{
+    struct bench b;
+    struct answer a = {0};
+    struct weft_rpc_channel *channel = NULL;
+    struct weft_rpc_request *request = NULL;
+    char path[128];
+    bench_up(&b);
+    struct weft_rpc_server *mute = b.server;
+    (void)snprintf(path, sizeof(path), "%s/other.sock", weft_test_dir());
+    CHECK_INT(serve(&b, path, NULL), 0);
+    CHECK_INT(weft_rpc_channel_new(b.rpc, path, 0, &channel, NULL), 0);
+    const struct weft_rpc_request_options options = {
+        .method = "/t/Hang", .bytes = "x", .len = 1, .done = on_answer, .data = &a};
+    CHECK_INT(weft_rpc_request_new(channel, &options, &request, NULL), 0);
+    const int fd = open_mute_stream(&b);
+    for (int i = 0; i < 2000 && b.hanging == NULL; i++) {
+        turn(&b);
+    }
+    weft_rpc_server_free(mute);
+    struct pollfd gone = {.fd = fd};
+    for (int i = 0; i < 2000 && (gone.revents & POLLHUP) == 0; i++) {
+        turn(&b);
+        CHECK(poll(&gone, 1, 0) >= 0);
+    }
+    CHECK((gone.revents & POLLHUP) != 0);
+    CHECK(b.hanging != NULL);
+    if (b.hanging != NULL) {
+        weft_rpc_call_reply(b.hanging, "still", 5);
+    }
+    CHECK(weft_loop_run_until(b.loop, &a.done, LONG_ENOUGH));
+    CHECK_STR(a.text, "still");
+    weft_rpc_request_free(request);
+    weft_rpc_channel_free(channel);
+    bench_down(&b); /* fails a check of its own where gRPC keeps the server */
+    (void)close(fd);
+}
+
 /* ---- a gRPC that does not end ---- */
 
 static sem_t may_end;
@@ -540,5 +654,7 @@ WEFT_SUITE(rpc, {"unary calls are answered", unary_calls_are_answered},
            {"many generations on new paths", many_generations_on_new_paths},
            {"bad paths are named", bad_paths_are_named},
            {"lack of memory is survived", lack_of_memory_is_survived}, {"few threads", few_threads},
+           {"a peer that reads nothing does not hold us",
+            a_peer_that_reads_nothing_does_not_hold_us},
            {"an end that hangs does not hold us", an_end_that_hangs_does_not_hold_us},
            {"too few threads are named", too_few_threads_are_named})
