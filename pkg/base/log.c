@@ -4,19 +4,23 @@
 #include "pkg/base/log.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "pkg/base/buf.h"
 #include "pkg/base/clock.h"
 
-enum { LOG_LINE_MAX = 8192 };
+enum { LOG_LINE_MAX = PIPE_BUF }; /* a pipe takes it whole, or poll says that it is full */
 
 static _Atomic int log_level = WEFT_LOG_INFO;
 static _Atomic int log_format = WEFT_LOG_LOGFMT;
 static _Atomic int log_fd = STDERR_FILENO;
+static _Atomic unsigned log_dropped; /* lines since the last one that was written */
 
 static const char *const level_names[WEFT_LOG_LEVEL_COUNT] = {"debug", "info", "warn", "error"};
 static const char *const format_names[WEFT_LOG_FORMAT_COUNT] = {"logfmt", "json"};
@@ -109,6 +113,50 @@ bool weft_log_enabled(enum weft_log_level level)
     return (int)level >= atomic_load(&log_level);
 }
 
+/* A reader that is slow gets this long to make room for a line, and none for those that follow one
+ * that was dropped. */
+enum { FULL_WAIT_MS = 100 };
+
+/* A log that nobody reads (a pipe to a runtime that hangs) must not stop the loop that writes it:
+ * then lines are dropped and counted. */
+static bool may_write(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    const bool full = atomic_load(&log_dropped) > 0;
+    if (poll(&p, 1, full ? 0 : FULL_WAIT_MS) == 0) {
+        (void)atomic_fetch_add(&log_dropped, 1);
+        return false;
+    }
+    return true; /* also where poll cannot tell */
+}
+
+static void ignore(ssize_t written)
+{
+    (void)written;
+}
+
+static void write_line(int fd, const char *text, size_t len)
+{
+    if (!may_write(fd)) {
+        return;
+    }
+    const unsigned dropped = atomic_exchange(&log_dropped, 0);
+    if (dropped > 0) {
+        char note[128];
+        const int note_len =
+            snprintf(note, sizeof(note),
+                     atomic_load(&log_format) == WEFT_LOG_JSON
+                         ? "{ \"level\":\"warn\",\"event\":\"log-lines-dropped\",\"count\":%u}\n"
+                         : "level=warn event=log-lines-dropped count=%u\n",
+                     dropped);
+        ignore(write(fd, note, (size_t)note_len));
+        if (!may_write(fd)) {
+            return;
+        }
+    }
+    ignore(write(fd, text, len)); /* a closed stderr must not stop a node's plugin */
+}
+
 void weft_log_kv(enum weft_log_level level, const char *event, const struct weft_kv *kvs)
 {
     if (!weft_log_enabled(level)) {
@@ -138,6 +186,5 @@ void weft_log_kv(enum weft_log_level level, const char *event, const struct weft
         (void)weft_buf_printf(&line, "level=%s event=\"%.200s\" cut=1\n", level_names[level],
                               event);
     }
-    const ssize_t ignored = write(atomic_load(&log_fd), weft_buf_text(&line), line.len);
-    (void)ignored; /* a full or closed stderr must not stop a node's plugin */
+    write_line(atomic_load(&log_fd), weft_buf_text(&line), line.len);
 }

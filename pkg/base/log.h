@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One line per event on stderr, logfmt or JSON. Programs log once, where an event is handled;
- * library code (pkg/) returns errors and logs at debug at most. Any thread; one write(2) a line. */
+ * library code (pkg/) returns errors and logs at debug at most. Any thread; one write(2) a line. A
+ * full pipe holds nobody up for more than 100 ms: lines are dropped, and their number is logged
+ * when there is room again. */
 #ifndef WEFT_BASE_LOG_H
 #define WEFT_BASE_LOG_H
 

@@ -400,6 +400,40 @@ static void test_log(void)
                              "\"odd\":\"x \\\"y\\\"\\u000a\",\"n\":-3}\n");
 }
 
+/* Nobody reads: 600 lines of over 500 bytes are more than a pipe holds. All calls return; when
+ * somebody reads, every line is there or counted, and none is torn. */
+static void test_log_nobody_reads(void)
+{
+    enum { LINES = 600 };
+    int fds[2];
+    char long_text[501] = {0};
+    memset(long_text, 'x', sizeof(long_text) - 1);
+    CHECK_INT(pipe2(fds, O_CLOEXEC), 0);
+    weft_log_setup(WEFT_LOG_INFO, WEFT_LOG_LOGFMT, fds[1]);
+    for (int i = 0; i < LINES; i++) {
+        weft_log(WEFT_LOG_INFO, "much", WEFT_KV_S("text", long_text));
+    }
+    weft_autofree char *first = weft_calloc(1, 1U << 20);
+    CHECK(first != NULL && read(fds[0], first, 1U << 20) > 0);
+    weft_log(WEFT_LOG_INFO, "last");
+    weft_log_setup(WEFT_LOG_INFO, WEFT_LOG_LOGFMT, STDERR_FILENO);
+    (void)close(fds[1]);
+    weft_autofree char *rest = NULL;
+    CHECK_INT(weft_fd_read(fds[0], 1U << 20, &rest, NULL, NULL), 0);
+    (void)close(fds[0]);
+    unsigned written = 0;
+    for (const char *at = first; at != NULL && (at = strstr(at, "event=much")) != NULL; at++) {
+        written++;
+    }
+    CHECK(written > 50 && written < LINES);
+    char note[64];
+    (void)snprintf(note, sizeof(note), "level=warn event=log-lines-dropped count=%u\n",
+                   LINES - written);
+    CHECK(rest != NULL && strncmp(rest, note, strlen(note)) == 0);
+    CHECK_CONTAINS(rest, "event=last\n");
+    CHECK(first != NULL && first[strlen(first) - 1] == '\n');
+}
+
 static void test_time_text(void)
 {
     char text[WEFT_TIME_TEXT_MAX];
@@ -414,4 +448,5 @@ WEFT_SUITE(base, {"split and lines", test_split_and_lines}, {"numbers", test_num
            {"map: add", test_map_add}, {"map: turnover", test_map_turnover},
            {"errors", test_errors}, {"standard descriptors", test_standard_descriptors},
            {"files", test_files}, {"files of one pid", test_files_of_one_pid},
-           {"log lines", test_log}, {"time text", test_time_text})
+           {"log lines", test_log}, {"a log that nobody reads", test_log_nobody_reads},
+           {"time text", test_time_text})
