@@ -35,7 +35,7 @@ enum {
 struct weft_feature_file {
     uint32_t magic;
     struct weft_feature_file_options options;
-    struct weft_timer *timer;             /* runs while the file could not be written */
+    struct weft_timer *timer;             /* until the next look at the file */
     struct weft_buf labels;               /* what it has to say, without the time */
     char problem[WEFT_ERROR_MESSAGE_MAX]; /* that was told last; "" none */
 };
@@ -179,7 +179,6 @@ static int write_file(struct weft_feature_file *f, struct weft_error *err)
 /* Each problem once. */
 static void failed(struct weft_feature_file *f, const struct weft_error *err)
 {
-    weft_timer_start(f->timer, AGAIN_NS, 0);
     if (strcmp(f->problem, err->message) != 0) {
         (void)snprintf(f->problem, sizeof(f->problem), "%s", err->message);
         weft_log(WEFT_LOG_WARN, "labels-not-written", WEFT_KV_S("reason", err->message),
@@ -187,10 +186,11 @@ static void failed(struct weft_feature_file *f, const struct weft_error *err)
     }
 }
 
+/* And looks again: somebody may remove the file, and with it all labels. */
 static void settle(struct weft_feature_file *f)
 {
     struct weft_error err = {0};
-    weft_timer_stop(f->timer);
+    weft_timer_start(f->timer, f->options.again_ns > 0 ? f->options.again_ns : AGAIN_NS, 0);
     if (is_current(f)) {
         f->problem[0] = '\0';
     } else if (write_file(f, &err) < 0) {

@@ -19,6 +19,7 @@ struct weft_feature_file_options {
     struct weft_loop *loop;
     const struct weft_options *options; /* labels, pools, host_root, as they are at each update */
     const struct weft_clock *clock;
+    int64_t again_ns; /* how often to look at the file; 0: 30 s */
 };
 
 int weft_feature_file_new(const struct weft_feature_file_options *options,
@@ -28,9 +29,9 @@ void weft_feature_file_free(struct weft_feature_file *file);
 WEFT_DEFINE_AUTO(struct weft_feature_file, weft_feature_file_free)
 
 /* Makes the file say what the machine (read during the call) and the options come to. What cannot
- * be written is named in the log and tried again every half minute. Does nothing where no file is
- * asked for, nor for a machine without GPUs that says why none may be seen: labels that are there
- * stay. */
+ * be written is named in the log; every half minute the file is looked at, and written again where
+ * it is not as it should be. Does nothing where no file is asked for, nor for a machine without
+ * GPUs that says why none may be seen: labels that are there stay. */
 void weft_feature_file_update(struct weft_feature_file *file, const struct weft_machine *machine);
 
 /* Removes such a file, if it is there. -EINVAL for what is no regular file, -errno. */

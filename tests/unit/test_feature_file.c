@@ -132,6 +132,33 @@ static void stays_over_restarts(void)
     CHECK(access(b.path, F_OK) == 0);
 }
 
+/* Removed or damaged by somebody, it comes back without a change of the machine. */
+static void comes_back(void)
+{
+    struct bench b;
+    const bool never = false;
+    up(&b);
+    weft_feature_file_free(b.file);
+    const struct weft_feature_file_options options = {
+        .loop = b.loop, .options = &b.options, .clock = &b.clock, .again_ns = 20 * WEFT_NS_PER_MS};
+    CHECK_INT(weft_feature_file_new(&options, &b.file, NULL), 0);
+    weft_feature_file_update(b.file, b.machine);
+    weft_autofree char *whole = content(&b);
+    CHECK_CONTAINS(whole, "nvidia.com/gpu.count=2\n");
+    for (int damaged = 0; damaged < 2; damaged++) {
+        CHECK_INT(damaged ? weft_file_replace(b.path, "garbage", 7, 0644, NULL) : unlink(b.path),
+                  0);
+        bool back = false;
+        for (int i = 0; i < 500 && !back; i++) {
+            (void)weft_loop_run_until(b.loop, &never, 10 * WEFT_NS_PER_MS);
+            weft_autofree char *text = content(&b);
+            back = strcmp(text, whole) == 0;
+        }
+        CHECK(back);
+    }
+    down(&b);
+}
+
 static void what_cannot_be_written_harms_nothing(void)
 {
     struct bench b;
@@ -190,6 +217,6 @@ static void a_device_or_a_pipe_stays_what_it_is(void)
 
 WEFT_SUITE(feature_file,
            {"is written when it changes, and only then", is_written_when_it_changes_and_only_then},
-           {"stays over restarts", stays_over_restarts},
+           {"stays over restarts", stays_over_restarts}, {"comes back", comes_back},
            {"what cannot be written harms nothing", what_cannot_be_written_harms_nothing},
            {"a device or a pipe stays what it is", a_device_or_a_pipe_stays_what_it_is})
