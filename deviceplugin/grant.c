@@ -9,6 +9,7 @@
 #include "deviceplugin/inventory.h"
 #include "deviceplugin/preference.h"
 #include "pkg/base/buf.h"
+#include "pkg/base/log.h"
 #include "pkg/machine/machine.h"
 #include "pkg/pb/arena.h"
 
@@ -142,7 +143,12 @@ void weft_grant_prefer(const struct weft_grant_preferring *from, const void *req
 {
     struct weft_pb_arena *arena = from->arena;
     struct weft_kubelet_preferred_request asked = {0};
-    if (weft_kubelet_decode_preferred(arena, request, len, &asked, NULL) < 0) {
+    struct weft_error err = {0};
+    if (weft_kubelet_decode_preferred(arena, request, len, &asked, &err) < 0) {
+        weft_log(WEFT_LOG_WARN, "preference-not-read", WEFT_KV_S("reason", err.message));
+        if (from->told != NULL) {
+            from->told(from->data, &(struct weft_preference){0});
+        }
         return; /* an empty message is a valid answer without a preference */
     }
     struct weft_kubelet_ids *lists =

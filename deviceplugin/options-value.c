@@ -60,7 +60,8 @@ bool weft_resource_valid(const char *name)
     domain[slash - name] = '\0';
     const struct weft_str d = weft_str(domain);
     return weft_dns_subdomain_valid(domain) && !weft_str_eq(d, "kubernetes.io") &&
-           !weft_str_ends(d, ".kubernetes.io") && name_valid(weft_str(slash + 1));
+           !weft_str_ends(d, ".kubernetes.io") && !weft_str_starts(d, "requests.") &&
+           name_valid(weft_str(slash + 1));
 }
 
 const char *weft_resource_of_vendor(const char *vendor)

@@ -97,7 +97,8 @@ const char *weft_options_fixed_difference(const struct weft_options *a,
 void weft_options_swap(struct weft_options *a, struct weft_options *b);
 
 /* An extended resource name as the kubelet accepts it: <domain>/<name>, at most 63 bytes after the
- * slash, domain not kubernetes.io or below it. */
+ * slash, domain not kubernetes.io or below it, nor beginning with "requests."
+ * (IsExtendedResourceName in Kubernetes' pkg/apis/core/v1/helper). */
 bool weft_resource_valid(const char *name);
 
 /* What a vendor's own device plugin calls its devices; "nvidia.com/gpu" for "" and unknown ones.

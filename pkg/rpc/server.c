@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "pkg/base/clock.h"
 #include "pkg/rpc/rpc-internal.h"
@@ -87,6 +89,19 @@ static int check_path(const char *path, struct weft_error *err)
     return 0;
 }
 
+/* gRPC could not, and does not say why: what we get in the same place. */
+static int why_not_bound(const char *path)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    memcpy(name.sun_path, path, strlen(path)); /* as check_path found: it has room */
+    weft_autoclose const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&name, sizeof(name)) < 0) {
+        return errno;
+    }
+    (void)unlink(path);
+    return EAGAIN; /* now it can be */
+}
+
 static int bind_socket(grpc_server *grpc, const char *path, struct weft_error *err)
 {
     weft_autofree char *address = weft_asprintf("unix:%s", path);
@@ -99,7 +114,6 @@ static int bind_socket(grpc_server *grpc, const char *path, struct weft_error *e
     if (port != 0) {
         return 0;
     }
-    /* gRPC gives no reason: ask for the likely ones */
     weft_autofree char *folder = weft_strdup(path);
     char *slash = folder != NULL ? strrchr(folder, '/') : NULL;
     struct stat st;
@@ -109,8 +123,7 @@ static int bind_socket(grpc_server *grpc, const char *path, struct weft_error *e
             return weft_err_errno(err, errno, "folder %s", folder);
         }
     }
-    weft_autoclose const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    return weft_err_errno(err, fd < 0 ? errno : EACCES, "socket %s cannot be bound", path);
+    return weft_err_errno(err, why_not_bound(path), "socket %s cannot be bound", path);
 }
 
 static grpc_server *create(const struct weft_rpc_server_options *options)

@@ -359,6 +359,7 @@ static void resource_names_are_the_kubelets(void)
                                       "a b.com/gpu",
                                       "kubernetes.io/gpu",
                                       "x.kubernetes.io/gpu",
+                                      "requests.nvidia.com/gpu",
                                       "a.com/-gpu",
                                       "a.com/gpu_",
                                       "a.com/b/c",
