@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "deviceplugin/grant.h"
@@ -36,6 +37,7 @@ struct weft_endpoints {
     struct weft_machine *due;     /* one that there was no memory for; NULL: none */
     struct weft_timer *again;     /* for it, or for what of machine is not in use yet */
     bool stopped;
+    char left_out[WEFT_ERROR_MESSAGE_MAX]; /* why devices are not advertised, the first reason */
     struct endpoint *items[WEFT_POOLS_MAX];
     size_t count;
 };
@@ -264,6 +266,8 @@ static int use_pools(struct weft_endpoints *e, const struct weft_machine *machin
     for (size_t i = 0; i < pools.problem_count; i++) {
         weft_log(WEFT_LOG_WARN, "not-advertised", WEFT_KV_S("reason", pools.problems[i]));
     }
+    (void)snprintf(e->left_out, sizeof(e->left_out), "%s",
+                   pools.problem_count > 0 ? pools.problems[0] : "");
     for (size_t i = 0; i < e->count; i++) {
         e->items[i]->wanted = false;
     }
@@ -291,6 +295,40 @@ static void plan_again(struct weft_endpoints *e, int rc)
     }
 }
 
+static const struct weft_device *find_device(const struct weft_machine *machine, const char *id)
+{
+    for (size_t i = 0; i < machine->device_count; i++) {
+        if (strcmp(machine->devices[i].id, id) == 0) {
+            return &machine->devices[i];
+        }
+    }
+    return NULL;
+}
+
+/* The machine cannot be advertised as it is now. What is advertised stays, but for what would be
+ * wrong to hand out: the health of its devices is that of now, and one that is gone has none. */
+static void take_health(struct weft_endpoints *e, const struct weft_machine *now)
+{
+    weft_auto(weft_machine_free) struct weft_machine *machine = NULL;
+    bool any = false;
+    if (e->machine == NULL || weft_machine_copy(e->machine, &machine, NULL) < 0) {
+        return; /* without memory: the next look tries again */
+    }
+    for (size_t i = 0; i < machine->device_count; i++) {
+        struct weft_device *d = &machine->devices[i];
+        const struct weft_device *found = find_device(now, d->id);
+        d->healthy = found != NULL && found->healthy;
+        d->state = found != NULL ? found->state : WEFT_DEVICE_PLAIN;
+        (void)snprintf(d->health_reason, sizeof(d->health_reason), "%s",
+                       found != NULL ? found->health_reason : "it is not there any more");
+    }
+    (void)use_pools(e, machine, &any, NULL);
+    if (any) {
+        weft_machine_free(e->machine);
+        e->machine = weft_steal(&machine);
+    }
+}
+
 int weft_endpoints_use(struct weft_endpoints *endpoints, struct weft_machine *machine,
                        struct weft_error *err)
 {
@@ -307,6 +345,7 @@ int weft_endpoints_use(struct weft_endpoints *endpoints, struct weft_machine *ma
     if (!any && rc == -ENOMEM) {
         endpoints->due = machine;
     } else if (!any) { /* no resource has it: what is shown stays what is advertised */
+        take_health(endpoints, machine);
         weft_machine_free(machine);
     } else {
         weft_machine_free(endpoints->machine);
@@ -357,6 +396,12 @@ const struct weft_machine *weft_endpoints_machine(const struct weft_endpoints *e
 {
     WEFT_CHECK(endpoints, ENDPOINTS_MAGIC);
     return endpoints->machine;
+}
+
+const char *weft_endpoints_left_out(const struct weft_endpoints *endpoints)
+{
+    WEFT_CHECK(endpoints, ENDPOINTS_MAGIC);
+    return endpoints->left_out;
 }
 
 size_t weft_endpoints_count(const struct weft_endpoints *endpoints)

@@ -55,10 +55,13 @@ WEFT_DEFINE_AUTO(struct weft_endpoints, weft_endpoints_free)
 int weft_endpoints_configure(struct weft_endpoints *endpoints, enum weft_policy policy, bool always,
                              struct weft_error *err) __attribute__((warn_unused_result));
 /* Takes the machine over in any case. On failure some resources may have the new machine and
- * others the one of before; those that failed keep it. -ENOMEM (tried again by itself, a second
+ * others the one of before; those that failed keep it. Where none has the new one, the devices of
+ * before get the health that they have now. -ENOMEM (tried again by itself, a second
  * later), -EINVAL, -EFBIG. */
 int weft_endpoints_use(struct weft_endpoints *endpoints, struct weft_machine *machine,
                        struct weft_error *err) __attribute__((warn_unused_result));
+/* Why devices of the machine in use are not advertised, a sentence; "" if all are. */
+const char *weft_endpoints_left_out(const struct weft_endpoints *endpoints);
 /* The machine in use, borrowed; NULL before the first. */
 const struct weft_machine *weft_endpoints_machine(const struct weft_endpoints *endpoints);
 

@@ -11,10 +11,12 @@
 #include "deviceplugin/feature-file.h"
 #include "deviceplugin/options.h"
 #include "deviceplugin/plugin.h"
+#include "deviceplugin/pools.h"
 #include "deviceplugin/reload.h"
 #include "pkg/base/buf.h"
 #include "pkg/base/file.h"
 #include "pkg/base/log.h"
+#include "pkg/machine/machine.h"
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
@@ -47,6 +49,15 @@ static int print_help(void)
     return text.status == 0 && fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
 }
 
+/* Can the recorded machine be read, and advertised with these options? */
+static int try_machine(const struct weft_options *options, struct weft_error *err)
+{
+    weft_auto(weft_machine_free) struct weft_machine *machine = NULL;
+    weft_auto(weft_pools_done) struct weft_pools pools = {0};
+    const int rc = weft_machine_load(options->machine, &machine, err);
+    return rc < 0 ? rc : weft_pools_plan(machine, &options->pools, &pools, err);
+}
+
 /* What was said and is not done goes beside the file, which stays one that can be read. */
 static int print_options(const struct weft_options *options)
 {
@@ -54,6 +65,11 @@ static int print_options(const struct weft_options *options)
     weft_buf_init(&text, TEXT_MAX);
     for (size_t i = 0; i < options->note_count; i++) {
         (void)fprintf(stderr, "weft-device-plugin: %s\n", options->notes[i]);
+    }
+    struct weft_error err = {0};
+    if (options->machine != NULL && try_machine(options, &err) < 0) {
+        (void)fprintf(stderr, "weft-device-plugin: %s: %s\n", options->machine, err.message);
+        return EXIT_FAILED;
     }
     if (weft_options_write(options, &text) < 0) {
         (void)fputs("weft-device-plugin: out of memory\n", stderr);

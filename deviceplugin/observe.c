@@ -317,15 +317,25 @@ static void put_metrics(const struct weft_observe *o, struct weft_http_answer *a
 /* Nothing to register is no fault of the plugin's: a node without devices must not hold up a
  * rollout. A driver that has not answered yet is: the instance before may still know the devices.
  */
-static void put_idle(const struct weft_machine *machine, struct weft_http_answer *answer)
+static void put_idle(const struct weft_observe *o, struct weft_http_answer *answer)
 {
+    const struct weft_machine *machine = weft_endpoints_machine(o->options.endpoints);
+    const char *problem = o->options.stats->machine_problem;
+    if (machine == NULL && problem[0] != '\0') {
+        answer->status = STATUS_UNAVAILABLE;
+        (void)weft_buf_printf(&answer->body, "no device can be advertised: %s\n", problem);
+        return;
+    }
     if (machine == NULL) {
         answer->status = STATUS_UNAVAILABLE;
         (void)weft_buf_puts(&answer->body, "the driver has not answered yet\n");
         return;
     }
-    (void)weft_buf_printf(&answer->body, "ok\nno device to register: %s\n",
-                          machine->warning_count > 0 ? machine->warnings[0] : machine->name);
+    const char *reason = weft_endpoints_left_out(o->options.endpoints);
+    if (reason[0] == '\0') {
+        reason = machine->warning_count > 0 ? machine->warnings[0] : machine->name;
+    }
+    (void)weft_buf_printf(&answer->body, "ok\nno device to register: %s\n", reason);
 }
 
 /* One resource's part of /readyz; false: it is missing. */
@@ -363,7 +373,7 @@ static void put_ready(const struct weft_observe *o, struct weft_http_answer *ans
         missing += view.link != NULL && !put_ready_resource(&view, &roles) ? 1 : 0;
     }
     if (due == 0) {
-        put_idle(weft_endpoints_machine(o->options.endpoints), answer);
+        put_idle(o, answer);
         return;
     }
     answer->status = missing > 0 ? STATUS_UNAVAILABLE : answer->status;

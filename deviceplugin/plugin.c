@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "deviceplugin/endpoints.h"
@@ -84,9 +85,13 @@ static void on_machine_ready(void *data, struct weft_machine *machine)
     } else {
         plugin->stats.machine_refused++;
     }
+    (void)snprintf(plugin->stats.machine_problem, sizeof(plugin->stats.machine_problem), "%s",
+                   plugin->used_err.message);
     if (plugin->used < 0 && plugin->started) {
+        const bool shown = weft_endpoints_machine(plugin->endpoints) != NULL;
         weft_log(WEFT_LOG_ERROR, "machine-not-used", WEFT_KV_S("reason", plugin->used_err.message),
-                 WEFT_KV_S("effect", "the last good one stays"));
+                 WEFT_KV_S("effect", shown ? "the devices of before stay, with their health of now"
+                                           : "no device is advertised"));
     }
 }
 

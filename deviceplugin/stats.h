@@ -41,7 +41,8 @@ struct weft_stats {
     uint64_t flapping;                         /* devices that were found to flap */
     uint64_t machine_changes, machine_refused; /* new machines that were used, or not */
     uint64_t config_used, config_refused, config_unchanged; /* options that were read again */
-    char config_problem[WEFT_ERROR_MESSAGE_MAX];            /* of the latest; "" if it was good */
+    char machine_problem[WEFT_ERROR_MESSAGE_MAX]; /* why the latest machine is not in use, or "" */
+    char config_problem[WEFT_ERROR_MESSAGE_MAX];  /* of the latest; "" if it was good */
     struct weft_kept_preference *preferences[WEFT_PREFERENCES_KEPT]; /* a ring; owned */
     uint64_t preference_count;
 };

@@ -216,8 +216,9 @@ static void the_machine_can_be_read_back(void)
     down(&p);
 }
 
-/* A partition without a profile makes no resource name: the whole machine is refused, and what is
- * shown stays what is advertised. */
+/* A partition without a profile makes no resource name: the whole machine is refused, and the
+ * devices of before stay, of which one is a partition now that is not well, and the others are
+ * gone. */
 static void a_refused_machine_is_not_shown(void)
 {
     struct pages p;
@@ -230,8 +231,10 @@ static void a_refused_machine_is_not_shown(void)
         proc_expect(&p.plugin, "event=machine-not-used");
         const char *page = get(&p, "/metrics");
         CHECK_CONTAINS(page, "\nweft_plugin_machine_changes_total{result=\"refused\"} 1\n");
-        CHECK_CONTAINS(page, "health=\"healthy\"} 8\n");
+        CHECK_CONTAINS(page, "health=\"healthy\"} 0\n");
+        CHECK_CONTAINS(page, "health=\"unhealthy\"} 8\n");
         CHECK_CONTAINS(get(&p, "/debug/machine"), GPU2);
+        proc_expect(&p.kubelet, "list devices=8 healthy=0");
     }
     down(&p);
 }

@@ -282,6 +282,44 @@ static void a_changed_machine_needs_no_signal(void)
     end_world(&w);
 }
 
+/* A start would end with 1 as well. */
+static void validate_fails(const struct world *w)
+{
+    char program[512];
+    struct proc p = {.pid = -1};
+    (void)snprintf(program, sizeof(program), "%s", proc_path("bin/weft-device-plugin"));
+    const char *const argv[] = {program,    "--validate", "--machine", w->machine,
+                                "--config", w->config,    NULL};
+    CHECK(proc_start(&p, argv));
+    proc_expect(&p, "two resources would be called nvidia.com/gpu");
+    CHECK_INT(proc_end(&p, 0, 5000), 1);
+}
+
+/* Partitions that come would make two resources of one name. The list of before stays, but must not
+ * hand out a GPU that has broken meanwhile, or one that is in partitions now. */
+static void a_machine_that_cannot_be_used_still_takes_health(void)
+{
+    struct world w;
+    if (start_world(&w, HEAD "partitions: mixed\nsharing:\n  resources:\n"
+                             "  - {name: nvidia.com/mig-1g.10gb, replicas: 3, "
+                             "rename: nvidia.com/gpu}\n")) {
+        proc_expect(&w.kubelet, "list devices=8 healthy=8");
+        put(w.machine, "{\"weft_machine\": 1, \"vendor\": \"nvidia\", \"devices\": ["
+                       "{\"id\": \"MIG-1\", \"index\": 8, \"parent\": 1, \"profile\": \"1g.10gb\"},"
+                       "{\"id\": \"GPU-new\", \"index\": 9},"
+                       "{\"id\": \"" GPU0 "\", \"index\": 0, \"healthy\": false}]}");
+        proc_expect(&w.plugin, "event=machine-not-used reason=\"two resources would be called "
+                               "nvidia.com/gpu\"");
+        proc_expect(&w.kubelet, "list devices=8 healthy=0");
+        validate_fails(&w);
+        proc_send(&w.kubelet, "allocate " GPU0);
+        proc_expect(&w.kubelet, "allocate-failed");
+        copy_file(PAIRS, w.machine);
+        proc_expect(&w.kubelet, "list devices=8 healthy=8");
+    }
+    end_world(&w);
+}
+
 /* The file's text holds that within five seconds. */
 static void expect_in_file(const char *path, const char *part)
 {
@@ -355,4 +393,6 @@ WEFT_SUITE(plugin_reload,
             replicas_change_on_the_stream_that_is_open},
            {"strategies and the log change", strategies_and_the_log_change},
            {"a changed machine needs no signal", a_changed_machine_needs_no_signal},
+           {"a machine that cannot be used still takes health",
+            a_machine_that_cannot_be_used_still_takes_health},
            {"labels and validation of the program", labels_and_validation_of_the_program})
