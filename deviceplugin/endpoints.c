@@ -295,16 +295,6 @@ static void plan_again(struct weft_endpoints *e, int rc)
     }
 }
 
-static const struct weft_device *find_device(const struct weft_machine *machine, const char *id)
-{
-    for (size_t i = 0; i < machine->device_count; i++) {
-        if (strcmp(machine->devices[i].id, id) == 0) {
-            return &machine->devices[i];
-        }
-    }
-    return NULL;
-}
-
 /* The machine cannot be advertised as it is now. What is advertised stays, but for what would be
  * wrong to hand out: the health of its devices is that of now, and one that is gone has none. */
 static void take_health(struct weft_endpoints *e, const struct weft_machine *now)
@@ -316,7 +306,8 @@ static void take_health(struct weft_endpoints *e, const struct weft_machine *now
     }
     for (size_t i = 0; i < machine->device_count; i++) {
         struct weft_device *d = &machine->devices[i];
-        const struct weft_device *found = find_device(now, d->id);
+        const size_t number = weft_machine_find_id(now, d->id);
+        const struct weft_device *found = number != SIZE_MAX ? &now->devices[number] : NULL;
         d->healthy = found != NULL && found->healthy;
         d->state = found != NULL ? found->state : WEFT_DEVICE_PLAIN;
         (void)snprintf(d->health_reason, sizeof(d->health_reason), "%s",

@@ -70,16 +70,6 @@ struct origin {
     size_t now, last;
 };
 
-static size_t find_id(const struct weft_machine *m, const char *id)
-{
-    for (size_t i = 0; i < m->device_count; i++) {
-        if (strcmp(m->devices[i].id, id) == 0) {
-            return i;
-        }
-    }
-    return SIZE_MAX;
-}
-
 /* Fills origins, which has room for all devices of both; returns how many there are. */
 static size_t find_origins(const struct weft_machine *now, const struct weft_machine *last,
                            struct origin *origins)
@@ -87,7 +77,7 @@ static size_t find_origins(const struct weft_machine *now, const struct weft_mac
     size_t count = 0;
     for (; count < now->device_count; count++) {
         origins[count].now = count;
-        origins[count].last = find_id(last, now->devices[count].id);
+        origins[count].last = weft_machine_find_id(last, now->devices[count].id);
     }
     for (size_t i = 0; i < last->device_count; i++) {
         if (count < WEFT_MACHINE_DEVICES_MAX && !is_shown(now, &last->devices[i])) {

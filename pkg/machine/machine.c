@@ -189,12 +189,21 @@ int weft_machine_add_common_node(struct weft_machine *m, const char *path)
                        weft_strdup(path));
 }
 
-size_t weft_machine_find(const struct weft_machine *m, const char *id)
+size_t weft_machine_find_id(const struct weft_machine *m, const char *id)
 {
     for (size_t i = 0; i < m->device_count; i++) {
         if (strcmp(m->devices[i].id, id) == 0) {
             return i;
         }
+    }
+    return SIZE_MAX;
+}
+
+size_t weft_machine_find(const struct weft_machine *m, const char *id)
+{
+    const size_t with_id = weft_machine_find_id(m, id);
+    if (with_id != SIZE_MAX) {
+        return with_id;
     }
     struct weft_str digits = weft_str(id);
     if (weft_str_starts(digits, "GPU")) {

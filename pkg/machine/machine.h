@@ -166,7 +166,9 @@ const char *weft_bdf_format(const struct weft_bdf *bdf, char *text);
 /* 0 or -EINVAL. */
 int weft_bdf_parse(const char *text, struct weft_bdf *ret_bdf) __attribute__((warn_unused_result));
 
-/* Index of the device with that id, or with that vendor index as text ("3"; "GPU3" too), or
+/* Index of the device with that id, or SIZE_MAX. */
+size_t weft_machine_find_id(const struct weft_machine *machine, const char *id);
+/* The same, or of the one with that vendor index as text ("3"; "GPU3" too), or
  * SIZE_MAX. Ids win over indices. */
 size_t weft_machine_find(const struct weft_machine *machine, const char *id);
 /* Do two machines hold the same devices, wiring and health? */
