@@ -275,7 +275,10 @@ static int rank_first(struct build *x)
     const size_t ranks = rank_keys(x, x->keys, x->tables->first);
     x->tables->firsts = weft_calloc(ranks, sizeof(*x->tables->firsts));
     for (uint32_t set = 0; x->tables->firsts != NULL && set < x->subsets; set++) {
-        x->tables->firsts[x->tables->first[set]] = entries_of(x, set);
+        struct weft_first *f = &x->tables->firsts[x->tables->first[set]];
+        if (f->components == 0) { /* the first of its rank, or no device: others say the same */
+            *f = entries_of(x, set);
+        }
     }
     return x->tables->firsts != NULL ? 0 : -ENOMEM;
 }
