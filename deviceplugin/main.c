@@ -54,8 +54,12 @@ static int try_machine(const struct weft_options *options, struct weft_error *er
 {
     weft_auto(weft_machine_free) struct weft_machine *machine = NULL;
     weft_auto(weft_pools_done) struct weft_pools pools = {0};
-    const int rc = weft_machine_load(options->machine, &machine, err);
-    return rc < 0 ? rc : weft_pools_plan(machine, &options->pools, &pools, err);
+    int rc = weft_machine_load(options->machine, &machine, err);
+    if (rc == 0) {
+        rc = weft_pools_plan(machine, &options->pools, &pools, err);
+        rc = rc < 0 ? weft_err_wrap(err, rc, "%s", options->machine) : 0;
+    }
+    return rc;
 }
 
 /* What was said and is not done goes beside the file, which stays one that can be read. */
@@ -68,7 +72,7 @@ static int print_options(const struct weft_options *options)
     }
     struct weft_error err = {0};
     if (options->machine != NULL && try_machine(options, &err) < 0) {
-        (void)fprintf(stderr, "weft-device-plugin: %s: %s\n", options->machine, err.message);
+        (void)fprintf(stderr, "weft-device-plugin: %s\n", err.message);
         return EXIT_FAILED;
     }
     if (weft_options_write(options, &text) < 0) {
