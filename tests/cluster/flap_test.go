@@ -195,6 +195,34 @@ func (p *pair) after(t *testing.T, old int) {
 	}
 }
 
+// stopAtWrite stops a controller when the server has done the next write of a HyperNode that comes by
+// its way. It happens there, and not when a test sees the write, because a plan of a dozen writes may
+// be over by then; like this the controller has no answer yet, so that what rests on the write is to
+// come. What is returned waits for it.
+func stopAtWrite(way *bed.Proxy, c *bed.Controller) func(testing.TB) {
+	var once sync.Once
+	stopped := make(chan struct{})
+	way.Judge(func(r *http.Request) bed.Fault {
+		if classOf(r) != aHyper {
+			return bed.Fault{}
+		}
+		return bed.Fault{After: func() {
+			once.Do(func() {
+				c.Signal(syscall.SIGSTOP)
+				close(stopped)
+			})
+		}}
+	})
+	return func(t testing.TB) {
+		t.Helper()
+		select {
+		case <-stopped:
+		case <-time.After(20 * time.Second):
+			t.Fatal("no write came")
+		}
+	}
+}
+
 // A leader is stopped in the middle of a plan, when the server has done a write of it and the next
 // one is to come. The other takes over and goes on; the first, continued, does no harm.
 func TestFlapStopped(t *testing.T) {
@@ -204,29 +232,13 @@ func TestFlapStopped(t *testing.T) {
 	if old < 0 {
 		t.Fatal("nobody leads")
 	}
-	var once sync.Once
-	stopped := make(chan struct{})
-	p.ways[old].Judge(func(r *http.Request) bed.Fault {
-		if classOf(r) != aHyper {
-			return bed.Fault{}
-		}
-		return bed.Fault{After: func() {
-			once.Do(func() {
-				p.controls[old].Signal(syscall.SIGSTOP)
-				close(stopped)
-			})
-		}}
-	})
+	stopped := stopAtWrite(p.ways[old], p.controls[old])
 	before := p.hyperNodes(t)
 	p.begin()
 	for range 4 {
 		p.move(t)
 	}
-	select {
-	case <-stopped:
-	case <-time.After(20 * time.Second):
-		t.Fatal("no write came")
-	}
+	stopped(t)
 	began := time.Now()
 	pause := 10 * time.Second
 	if isLong {
