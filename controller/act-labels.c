@@ -17,6 +17,14 @@
 
 enum { NODE_LABELS_MAX = 256 };
 
+static uint64_t version(void *data, const char *node)
+{
+    const struct weft_controller *c = data;
+    WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
+    const struct weft_view_node *entry = weft_view_nodes_get(&c->nodes, node);
+    return entry != NULL ? entry->version : 0;
+}
+
 static void on_node(void *data, const struct weft_json *node)
 {
     struct weft_controller *c = data;
@@ -55,20 +63,23 @@ static void on_label_error(void *data, const char *node, const struct weft_error
              WEFT_KV_S("next", retry ? "retry" : "give up"));
 }
 
-static void on_labels_done(void *data, size_t written, size_t failed, bool stopped)
+static void on_labels_done(void *data, const struct weft_labels_result *result)
 {
     struct weft_controller *c = data;
     WEFT_CHECK(c, WEFT_CONTROLLER_MAGIC);
-    c->stats.labels_written += written;
-    c->stats.labels_failed += failed;
-    weft_log(WEFT_LOG_INFO, "nodes labelled", WEFT_KV_I("written", written),
-             WEFT_KV_I("failed", failed));
+    c->stats.labels_written += result->written;
+    c->stats.labels_failed += result->failed;
+    weft_log(WEFT_LOG_INFO, "nodes labelled", WEFT_KV_I("written", result->written),
+             WEFT_KV_I("failed", result->failed), WEFT_KV_I("stale", result->stale));
+    c->labels_stale = result->stale > 0 && result->written == 0 ? c->labels_stale + 1 : 0;
     if (c->stopping) {
         weft_controller_settled(c);
-    } else if (failed > 0 && !c->options->once) {
+    } else if (result->failed > 0 && !c->options->once) {
         weft_controller_back_off(c, WAIT_REFUSED_NS, false);
-    } else if (!stopped || c->options->once) {
-        weft_act_pass_ended(c, failed == 0 && !stopped);
+    } else if (result->stale > 0 && !result->stopped) {
+        weft_act_conflict(c, c->labels_stale);
+    } else if (!result->stopped || c->options->once) {
+        weft_act_pass_ended(c, result->failed == 0 && !result->stopped);
     } else {
         /* a pause or a Lease that was lost asks for the pass when it is over; a renewal that comes
          * late does not */
@@ -86,6 +97,7 @@ static int new_labels(struct weft_controller *c, struct weft_error *err)
         .cancel = weft_kube_call_cancel,
         .client = c->client,
         .may_write = weft_act_may_write,
+        .version = version,
         .on_node = on_node,
         .on_error = on_label_error,
         .on_done = on_labels_done,

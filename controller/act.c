@@ -154,15 +154,13 @@ static void log_outcome(const struct weft_controller *c, const struct weft_apply
              WEFT_KV_S("audit_id", result->error.request_id));
 }
 
-/* Somebody else's write was in the way, and what is there now has been read: once more, soon. One
- * that stays in the way is waited for, longer each time. */
-static void after_conflict(struct weft_controller *c)
+void weft_act_conflict(struct weft_controller *c, unsigned in_a_row)
 {
-    if (c->stale <= STALE_MAX) {
+    if (in_a_row <= STALE_MAX) {
         weft_controller_back_off(c, WAIT_STALE_NS, true);
         return;
     }
-    const unsigned doubled = c->stale - STALE_MAX - 1;
+    const unsigned doubled = in_a_row - STALE_MAX - 1;
     const int64_t wait = WAIT_RETRY_NS << (doubled < FAILURES_MAX ? doubled : FAILURES_MAX);
     weft_controller_back_off(c, wait < WAIT_MAX_NS ? wait : WAIT_MAX_NS, true);
 }
@@ -177,7 +175,7 @@ static void after_failure(struct weft_controller *c, const struct weft_apply_res
     const bool asked = result->retry_after_ns > WAIT_RETRY_NS;
     switch (result->outcome) {
     case WEFT_APPLY_STALE:
-        after_conflict(c);
+        weft_act_conflict(c, c->stale);
         break;
     case WEFT_APPLY_UNKNOWN:
         weft_kube_reflector_relist(c->hypernode_reflector);

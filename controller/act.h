@@ -26,6 +26,9 @@ bool weft_controller_needs_labels(const struct weft_controller *c, const struct 
                                   const char *values[WEFT_LAYOUT_TIERS_MAX], size_t *ret_count);
 /* No pass before wait_ns and some jitter. */
 void weft_controller_back_off(struct weft_controller *c, int64_t wait_ns, bool at_least);
+/* Somebody else's write was in the way, and what is there now is known or will be: a pass once
+ * more, soon. What stays in the way is waited for, longer each time. */
+void weft_act_conflict(struct weft_controller *c, unsigned in_a_row);
 /* weft_controller_may_write as a callback. */
 bool weft_act_may_write(void *data);
 void weft_act_pass_ended(struct weft_controller *c, bool good);

@@ -117,10 +117,11 @@ struct weft_controller {
     unsigned failures;  /* passes in a row that did not get through */
     uint64_t last_plan; /* hash of the plan that was carried out last */
     int64_t last_plan_at;
-    unsigned same_plans; /* how often in a row it was that one */
-    unsigned stale;      /* plans in a row that met a conflict and wrote nothing */
-    bool slowed;         /* its repetition was put off once already */
-    uint64_t jitter;     /* state of the random generator */
+    unsigned same_plans;   /* how often in a row it was that one */
+    unsigned stale;        /* plans in a row that met a conflict and wrote nothing */
+    unsigned labels_stale; /* so with labels */
+    bool slowed;           /* its repetition was put off once already */
+    uint64_t jitter;       /* state of the random generator */
 
     struct weft_tell tell; /* tell.c: what people are told */
 

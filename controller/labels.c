@@ -20,6 +20,7 @@ enum {
     MAGIC = 0x776c6162,
     FLIGHTS = 4,
     KEY_MAX = 320,
+    VERSION_MAX = 24,
     BODY_MAX = 64 << 10,
     BACKOFF_STEPS_MAX = 6 /* 1, 2, 4 … 64 s */
 };
@@ -31,7 +32,8 @@ struct target {
     char *uid;
     char *values[WEFT_LAYOUT_TIERS_MAX];
     size_t count;
-    bool strip; /* labels of ours that somebody else owns must go: a second write */
+    bool strip;       /* labels of ours that somebody else owns must go: a second write */
+    uint64_t version; /* that the write asks for; 0: any */
 };
 
 struct flight {
@@ -54,6 +56,7 @@ struct weft_labels {
     size_t flying;
     size_t written;
     size_t failed;
+    size_t stale; /* conflicts */
     unsigned backoff;
     bool running;
     bool stopped;
@@ -194,6 +197,7 @@ void weft_labels_clear(struct weft_labels *labels)
 
 static int enqueue(struct weft_labels *labels, struct target *target)
 {
+    target->strip = false; /* its turn starts anew */
     if (labels->head > 0 && labels->head == labels->count) {
         labels->head = 0;
         labels->count = 0;
@@ -236,8 +240,13 @@ bool weft_labels_busy(const struct weft_labels *labels)
 
 /* ---- one write ---- */
 
-static void open_node(struct weft_json_writer *w, const struct target *target)
+static void open_node(struct weft_json_writer *w, struct flight *flight)
 {
+    const struct weft_labels_env *env = &flight->labels->env;
+    struct target *target = &flight->target;
+    char version[VERSION_MAX];
+    target->version = env->version(env->data, target->node);
+    (void)snprintf(version, sizeof(version), "%" PRIu64, target->version);
     weft_json_open(w, '{');
     weft_json_kv_string(w, "apiVersion", "v1");
     weft_json_kv_string(w, "kind", "Node");
@@ -245,6 +254,9 @@ static void open_node(struct weft_json_writer *w, const struct target *target)
     weft_json_open(w, '{');
     weft_json_kv_string(w, "name", target->node);
     weft_json_kv_string(w, "uid", target->uid);
+    if (target->version != 0) {
+        weft_json_kv_string(w, "resourceVersion", version);
+    }
     weft_json_put_key(w, "labels");
     weft_json_open(w, '{');
 }
@@ -299,7 +311,7 @@ static int send_apply(struct flight *flight, struct weft_error *err)
     weft_buf_init(&buf, BODY_MAX);
     struct weft_json_writer w;
     weft_json_writer_init(&w, &buf, 0);
-    open_node(&w, &flight->target);
+    open_node(&w, flight);
     for (size_t i = 0; i < flight->target.count; i++) {
         put_tier(flight->labels, &w, i + 1, flight->target.values[i]);
     }
@@ -314,7 +326,7 @@ static int send_strip(struct flight *flight, const struct weft_json *now, struct
     weft_buf_init(&buf, BODY_MAX);
     struct weft_json_writer w;
     weft_json_writer_init(&w, &buf, 0);
-    open_node(&w, &flight->target);
+    open_node(&w, flight);
     for (size_t i = 0; i < weft_json_count(now); i++) {
         const uint64_t tier = tier_of(weft_json_key(weft_json_at(now, i)), flight->labels->prefix);
         if (tier > flight->target.count) {
@@ -347,7 +359,11 @@ static void end_round(struct weft_labels *labels)
     weft_labels_clear(labels);
     labels->running = false;
     labels->backoff = 0;
-    labels->env.on_done(labels->env.data, labels->written, labels->failed, labels->stopped);
+    const struct weft_labels_result result = {.written = labels->written,
+                                              .failed = labels->failed,
+                                              .stale = labels->stale,
+                                              .stopped = labels->stopped};
+    labels->env.on_done(labels->env.data, &result);
 }
 
 static void land(struct flight *flight)
@@ -365,9 +381,7 @@ static void try_later(struct flight *flight, int64_t retry_after)
         labels->failed++;
     }
     int64_t wait = WEFT_NS_PER_S << labels->backoff;
-    if (labels->backoff < BACKOFF_STEPS_MAX) {
-        labels->backoff++;
-    }
+    labels->backoff += labels->backoff < BACKOFF_STEPS_MAX ? 1 : 0;
     wait = retry_after > wait ? retry_after : wait;
     weft_timer_start(labels->timer, wait, labels->tick);
 }
@@ -401,29 +415,39 @@ static bool is_another(const struct weft_kube_result *result)
     return false;
 }
 
+/* true if a second write is under way, for what the first one leaves. */
+static bool taken(struct flight *flight, const struct weft_json *node)
+{
+    struct weft_labels *labels = flight->labels;
+    const struct weft_json *now = weft_json_get(weft_json_get(node, "metadata"), "labels");
+    labels->backoff = 0;
+    labels->env.on_node(labels->env.data, node);
+    if (flight->target.strip || !has_surplus(flight, now)) {
+        labels->written++;
+        return false;
+    }
+    flight->target.strip = true;
+    if (send_strip(flight, now, NULL) < 0) {
+        labels->failed++;
+        return false;
+    }
+    return true;
+}
+
 static void on_written(void *data, const struct weft_kube_result *result)
 {
     struct flight *flight = data;
     struct weft_labels *labels = flight->labels;
     WEFT_CHECK(labels, MAGIC);
     flight->call = NULL;
-    const bool gone = result->status == 404 || result->status == 409 || is_another(result);
-    if (result->error.code != 0 && !gone) {
+    if (result->status == 409 && flight->target.version != 0) {
+        labels->stale++; /* it is not as it was last seen: changed, or gone */
+    } else if (result->status == 404 || result->status == 409 || is_another(result)) {
+        /* the Node is gone: the watch says so, or has said so */
+    } else if (result->error.code != 0) {
         failed(flight, result);
-    } else if (!gone) {
-        const struct weft_json *now =
-            weft_json_get(weft_json_get(result->body, "metadata"), "labels");
-        labels->backoff = 0;
-        labels->env.on_node(labels->env.data, result->body);
-        if (!flight->target.strip && has_surplus(flight, now)) {
-            flight->target.strip = true;
-            if (send_strip(flight, now, NULL) == 0) {
-                return;
-            }
-            labels->failed++;
-        } else {
-            labels->written++;
-        }
+    } else if (taken(flight, result->body)) {
+        return;
     }
     land(flight);
     end_round(labels);
@@ -467,6 +491,7 @@ void weft_labels_start(struct weft_labels *labels)
         labels->running = true;
         labels->written = 0;
         labels->failed = 0;
+        labels->stale = 0;
     }
     labels->stopped = false;
     if (!weft_timer_active(labels->timer)) {

@@ -25,6 +25,13 @@ enum { WEFT_LABELS_RATE_DEFAULT = 20, WEFT_LABELS_RATE_MAX = 1000 };
 /* The owner of the labels in the Nodes' managedFields. */
 #define WEFT_LABELS_FIELD_MANAGER "weft-controller-labels"
 
+struct weft_labels_result {
+    size_t written; /* Nodes */
+    size_t failed;  /* given up: the server would not */
+    size_t stale;   /* not as they were last seen: decide again from what is there now */
+    bool stopped;   /* may_write said no, or the server would not take any */
+};
+
 struct weft_labels_env {
     /* As weft_kube_submit and weft_kube_call_cancel, whose client is client. */
     int (*submit)(struct weft_kube_client *client, const struct weft_kube_op *op,
@@ -32,13 +39,16 @@ struct weft_labels_env {
     void (*cancel)(struct weft_kube_call *call);
     struct weft_kube_client *client;
     bool (*may_write)(void *data);
+    /* The resourceVersion of the Node as it was last seen; 0: gone, or no number. A write asks for
+     * this version, so that one that comes late (sent, or the process stopped after may_write,
+     * longer ago than the Lease lasts) meets a conflict where the next leader has written. */
+    uint64_t (*version)(void *data, const char *node);
     /* A Node as the server has it after a write. */
     void (*on_node)(void *data, const struct weft_json *node);
     /* A write did not go through; err says why, it is tried again if retry is set. May not free. */
     void (*on_error)(void *data, const char *node, const struct weft_error *err, bool retry);
-    /* All that was asked for is written, or given up (failed: how many; stopped: may_write said
-     * no, or the server would not take any). May not free. */
-    void (*on_done)(void *data, size_t written, size_t failed, bool stopped);
+    /* All that was asked for is written, or given up. May not free. */
+    void (*on_done)(void *data, const struct weft_labels_result *result);
     void *data;
 };
 

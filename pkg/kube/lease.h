@@ -5,8 +5,11 @@
  * Loop thread only.
  *
  * Fencing: weft_kube_lease_fresh is true only while the last successful renewal was *sent* less
- * than fence_ns ago. With a write timeout of at most duration - fence, no write of ours can arrive
- * after another holder could have started. */
+ * than fence_ns ago. With a write timeout of at most duration - fence, a write ends before another
+ * holder can start, unless the process is stopped (or the network holds the request up) in the very
+ * moment between the look and the sending. For that a write has a precondition of its own, the
+ * object's resourceVersion; a create, which can have none, is then the next holder's to take back.
+ */
 #ifndef WEFT_KUBE_LEASE_H
 #define WEFT_KUBE_LEASE_H
 

@@ -3,13 +3,17 @@
 package cluster
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -193,6 +197,71 @@ func TestControllerLeaderStopped(t *testing.T) {
 		t.Error(err)
 	}
 	s.sound(t, mark)
+}
+
+// A write that arrives when another leads: the leader was stopped between its look at the Lease and
+// the sending, or the network held the request up. The server refuses it, as the other has written.
+func TestControllerLateWrites(t *testing.T) {
+	t.Parallel()
+	for name, what := range map[string]class{"HyperNode": aHyper, "labels": aNode} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSmall(t, 16)
+			first := s.StartController(t, s.way, slowConfig)
+			s.wait(t, 15*time.Second)
+			second := s.StartController(t, s.NewWay(t), slowConfig)
+			stopped, arrive := make(chan struct{}), make(chan struct{})
+			var once sync.Once
+			var asked, answered atomic.Int32
+			s.way.Judge(func(r *http.Request) bed.Fault {
+				if classOf(r) != what {
+					return bed.Fault{}
+				}
+				body, _ := io.ReadAll(r.Body) // the whole request is under way then
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				asked.Add(1)
+				once.Do(func() {
+					first.Signal(syscall.SIGSTOP)
+					close(stopped)
+				})
+				<-arrive
+				return bed.Fault{Sent: func() { answered.Add(1) }}
+			})
+			mark := s.mark()
+			s.move(t, "gpu-000", 7)
+			select {
+			case <-stopped:
+			case <-time.After(15 * time.Second):
+				t.Fatal("no write came")
+			}
+			began := time.Now()
+			first.Free(t)             // what waiting until the Lease has run out does
+			s.wait(t, 25*time.Second) // the second carries it out
+			s.move(t, "gpu-000", 3)
+			s.wait(t, 15*time.Second)
+			if !strings.Contains(second.Output(), "event=leading") {
+				t.Fatalf("the second does not lead\n%s", second.Tail(3))
+			}
+			time.Sleep(max(0, 7*time.Second-time.Since(began))) // the first knows that its Lease is over by then
+			before := s.mark()
+			close(arrive)
+			bed.Poll(t, 5*time.Second, "the late writes to be answered", func() error {
+				if asked.Load() != answered.Load() {
+					return fmt.Errorf("%d of %d", answered.Load(), asked.Load())
+				}
+				return nil
+			})
+			first.Signal(syscall.SIGCONT)
+			s.still(t, 3*time.Second)
+			if all := append(s.writes(before, "hypernodes"), s.writes(before, "nodes")...); len(all) > 0 {
+				t.Errorf("late writes went through: %q", all)
+			}
+			if err := s.right(t); err != nil {
+				t.Error(err)
+			}
+			s.sound(t, mark)
+		})
+	}
 }
 
 // Others' objects beside ours: for each conflict a defined outcome, no write of theirs, one event.

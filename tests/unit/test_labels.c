@@ -33,11 +33,10 @@ struct server {
     const char *answer;      /* labels of the Node in the answer, as JSON */
     const char *refusal;     /* the body of what is no 200; NULL = none */
     bool allowed;
+    uint64_t version; /* of every Node */
     size_t nodes_seen;
     size_t errors;
-    size_t written;
-    size_t failed;
-    bool stopped;
+    struct weft_labels_result result;
     bool done;
 };
 
@@ -107,10 +106,18 @@ static bool may_write(void *data)
     return s->allowed;
 }
 
+static uint64_t version(void *data, const char *node)
+{
+    const struct server *s = data;
+    CHECK(node != NULL);
+    return s->version;
+}
+
 static void on_node(void *data, const struct weft_json *node)
 {
     struct server *s = data;
     CHECK(node != NULL);
+    s->version += s->version > 0 ? 1 : 0;
     s->nodes_seen++;
 }
 
@@ -122,12 +129,10 @@ static void on_error(void *data, const char *node, const struct weft_error *err,
     s->errors++;
 }
 
-static void on_done(void *data, size_t written, size_t failed, bool stopped)
+static void on_done(void *data, const struct weft_labels_result *result)
 {
     struct server *s = data;
-    s->written = written;
-    s->failed = failed;
-    s->stopped = stopped;
+    s->result = *result;
     s->done = true;
 }
 
@@ -140,6 +145,7 @@ static void setup(struct server *s, unsigned rate)
                                         .cancel = cancel,
                                         .client = (struct weft_kube_client *)(void *)s,
                                         .may_write = may_write,
+                                        .version = version,
                                         .on_node = on_node,
                                         .on_error = on_error,
                                         .on_done = on_done,
@@ -181,7 +187,7 @@ static void test_apply_body(void)
               "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n0\",\"uid\":"
               "\"uid-1\",\"labels\":{\"weft.dev/tier-1\":\"leaf-a\",\"weft.dev/tier-2\":"
               "\"spine-b\"}}}");
-    CHECK_INT(s.written, 1);
+    CHECK_INT(s.result.written, 1);
     CHECK_INT(s.nodes_seen, 1);
     teardown(&s);
 }
@@ -193,14 +199,63 @@ static void test_strip(void)
     setup(&s, 1000);
     s.answer = "{\"weft.dev/tier-1\":\"leaf-a\",\"weft.dev/tier-3\":\"old\",\"weft.dev/exclude\":"
                "\"x\",\"weft.dev/tier-x\":\"y\"}";
+    s.version = 70; /* the answer of the first write brings 71 */
     add(&s, "n0", 1);
     run(&s);
     CHECK_INT(s.count, 2);
     CHECK_INT(s.calls[1].verb, WEFT_KUBE_MERGE_PATCH);
     CHECK_STR(s.calls[1].body,
               "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n0\",\"uid\":"
-              "\"uid-1\",\"labels\":{\"weft.dev/tier-3\":null}}}");
-    CHECK_INT(s.written, 1);
+              "\"uid-1\",\"resourceVersion\":\"71\",\"labels\":{\"weft.dev/tier-3\":null}}}");
+    CHECK_INT(s.result.written, 1);
+    teardown(&s);
+}
+
+/* The second write fails for a while: both are made again, and the label goes. */
+static void test_strip_again(void)
+{
+    struct server s;
+    setup(&s, 1000);
+    s.answer = "{\"weft.dev/tier-1\":\"leaf-a\",\"weft.dev/tier-3\":\"old\"}";
+    s.statuses[1] = 503;
+    add(&s, "n0", 1);
+    run(&s);
+    CHECK_INT(s.count, 4);
+    CHECK_INT(s.calls[2].verb, WEFT_KUBE_APPLY);
+    CHECK_INT(s.calls[3].verb, WEFT_KUBE_MERGE_PATCH);
+    CHECK_INT(s.result.written, 1);
+    CHECK_INT(s.result.failed, 0);
+    teardown(&s);
+}
+
+/* A write asks for the version that was seen last. A conflict is nobody's fault, and not for this
+ * code to try again: what the Node must have may be another thing by now. */
+static void test_conflicts(void)
+{
+    struct server s;
+    setup(&s, 1000);
+    s.version = 70;
+    s.statuses[0] = 409;
+    add(&s, "n0", 1);
+    add(&s, "n1", 1);
+    run(&s);
+    CHECK_INT(s.count, 2);
+    CHECK(strstr(s.calls[0].body, ",\"resourceVersion\":\"70\",\"labels\"") != NULL);
+    CHECK_INT(s.result.stale, 1);
+    CHECK_INT(s.result.written, 1);
+    CHECK_INT(s.result.failed, 0);
+    CHECK_INT(s.errors, 0);
+    /* none is known: its Node is gone */
+    s.done = false;
+    s.version = 0;
+    s.statuses[2] = 409;
+    add(&s, "n0", 1);
+    run(&s);
+    CHECK_INT(s.count, 3);
+    CHECK(strstr(s.calls[2].body, "resourceVersion") == NULL);
+    CHECK_INT(s.result.stale, 0);
+    CHECK_INT(s.result.written, 0);
+    CHECK_INT(s.result.failed, 0);
     teardown(&s);
 }
 
@@ -214,7 +269,7 @@ static void test_rate(void)
         add(&s, name, 0);
     }
     run(&s);
-    CHECK_INT(s.written, 11);
+    CHECK_INT(s.result.written, 11);
     /* ten gaps of 20 ms; timers are late, never early, but for the rounding of a millisecond */
     CHECK(s.calls[10].at - s.calls[0].at >= 10 * 19 * WEFT_NS_PER_MS);
     teardown(&s);
@@ -231,13 +286,13 @@ static void test_retry_and_give_up(void)
     run(&s);
     CHECK_INT(s.count, 2); /* again after a second, then given up */
     CHECK(s.calls[1].at - s.calls[0].at >= WEFT_NS_PER_S - 2 * WEFT_NS_PER_MS);
-    CHECK_INT(s.failed, 1);
+    CHECK_INT(s.result.failed, 1);
     CHECK_INT(s.errors, 2);
     s.done = false;
     add(&s, "n1", 1);
     run(&s);
-    CHECK_INT(s.failed, 0);
-    CHECK_INT(s.written, 0);
+    CHECK_INT(s.result.failed, 0);
+    CHECK_INT(s.result.written, 0);
     teardown(&s);
 }
 
@@ -253,15 +308,15 @@ static void test_another_node(void)
     add(&s, "n0", 1);
     run(&s);
     CHECK_INT(s.count, 1);
-    CHECK_INT(s.failed, 0);
-    CHECK_INT(s.written, 0);
+    CHECK_INT(s.result.failed, 0);
+    CHECK_INT(s.result.written, 0);
     CHECK_INT(s.errors, 0);
     s.done = false;
     s.refusal = "{\"kind\":\"Status\",\"reason\":\"Invalid\",\"details\":{\"causes\":["
                 "{\"reason\":\"FieldValueInvalid\",\"field\":\"metadata.labels\"}]}}";
     add(&s, "n1", 1);
     run(&s);
-    CHECK_INT(s.failed, 1);
+    CHECK_INT(s.result.failed, 1);
     CHECK_INT(s.errors, 1);
     teardown(&s);
 }
@@ -278,8 +333,8 @@ static void test_forbidden_stops(void)
     }
     run(&s);
     CHECK(s.count <= 4); /* what was under way, not all of them */
-    CHECK(s.stopped);
-    CHECK(s.failed > 0);
+    CHECK(s.result.stopped);
+    CHECK(s.result.failed > 0);
     teardown(&s);
 }
 
@@ -291,7 +346,7 @@ static void test_gate(void)
     add(&s, "n0", 1);
     run(&s);
     CHECK_INT(s.count, 0);
-    CHECK(s.stopped);
+    CHECK(s.result.stopped);
     teardown(&s);
 }
 
@@ -342,7 +397,8 @@ static void test_under_way(void)
     teardown(&s);
 }
 
-WEFT_SUITE(labels, {"apply body", test_apply_body}, {"strip", test_strip}, {"rate", test_rate},
+WEFT_SUITE(labels, {"apply body", test_apply_body}, {"strip", test_strip},
+           {"strip again", test_strip_again}, {"conflicts", test_conflicts}, {"rate", test_rate},
            {"retry and give up", test_retry_and_give_up}, {"another node", test_another_node},
            {"forbidden stops", test_forbidden_stops}, {"gate", test_gate},
            {"current", test_current}, {"under way", test_under_way})
