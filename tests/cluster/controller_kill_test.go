@@ -150,7 +150,7 @@ func TestControllerChurn(t *testing.T) {
 	}
 	f.settle(t, 20*time.Second, bed.ControllerUser)
 	writes := f.cp.Audit.Since(t, mark, bed.HyperNodeWrites(bed.ControllerUser))
-	replay(t, state, writes)
+	replay(t, state, outcomes(writes, f.cp.HyperNodes(t)))
 	t.Logf("%d HyperNode writes", len(writes))
 }
 

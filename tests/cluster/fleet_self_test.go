@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -17,6 +18,51 @@ func membersOf(kind string, names []string) []bed.Member {
 		all = append(all, bed.Member{Type: kind, Name: name})
 	}
 	return all
+}
+
+// A write that the server answered with 504 was done or not: what comes later tells.
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	event := func(verb, version string, code int) bed.Event {
+		body := fmt.Sprintf(`{"metadata":{"name":"a","resourceVersion":%q}}`, version)
+		if verb == "delete" {
+			body = fmt.Sprintf(`{"preconditions":{"resourceVersion":%q}}`, version)
+		}
+		e := bed.Event{Verb: verb, Body: []byte(body)}
+		e.Object.Name, e.Response.Code = "a", code
+		return e
+	}
+	for _, c := range []struct {
+		what  string
+		first bed.Event
+		later []bed.Event
+		end   string // its version at the end; "" = it is gone
+		done  bool
+	}{
+		{"an update, and an update of what it made", event("update", "5", 504), []bed.Event{event("update", "6", 200)}, "7", true},
+		{"an update, and the same again", event("update", "5", 504), []bed.Event{event("update", "5", 200)}, "6", false},
+		{"an update, a conflict, and an update", event("update", "5", 504), []bed.Event{event("update", "5", 409), event("update", "6", 200)}, "7", true},
+		{"an update, and a delete of what it made", event("update", "5", 504), []bed.Event{event("delete", "6", 200)}, "", true},
+		{"an update, and a delete of what was", event("update", "5", 504), []bed.Event{event("delete", "5", 200)}, "", false},
+		{"an update at the end", event("update", "5", 504), nil, "6", true},
+		{"an update that was not done", event("update", "5", 504), nil, "5", false},
+		{"a create, and an update", event("create", "", 504), []bed.Event{event("update", "4", 200)}, "5", true},
+		{"a create, and a create", event("create", "", 504), []bed.Event{event("create", "", 201)}, "5", false},
+		{"a create at the end", event("create", "", 504), nil, "4", true},
+		{"a create that was not done", event("create", "", 504), nil, "", false},
+		{"a delete, and a create", event("delete", "5", 504), []bed.Event{event("create", "", 201)}, "6", true},
+		{"a delete, and a delete", event("delete", "5", 504), []bed.Event{event("delete", "5", 200)}, "", false},
+		{"a delete at the end", event("delete", "5", 504), nil, "", true},
+		{"what was refused", event("update", "5", 409), []bed.Event{event("update", "6", 200)}, "7", false},
+	} {
+		end := map[string]bed.HyperNode{}
+		if c.end != "" {
+			end["a"] = bed.HyperNode{Name: "a", ResourceVersion: c.end}
+		}
+		if got := outcomes(append([]bed.Event{c.first}, c.later...), end)[0]; got.OK() != c.done {
+			t.Errorf("%s: done %v, want %v", c.what, got.OK(), c.done)
+		}
+	}
 }
 
 // The checks that the controller tests rest on see what they are there to see.

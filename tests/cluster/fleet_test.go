@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -287,6 +288,29 @@ func (f *fleet) still(t *testing.T, span time.Duration, user string) {
 		}
 		return nil
 	})
+}
+
+// outcomes finds out what became of writes whose client was killed meanwhile. The server answers those
+// with 504, and may have done them all the same: the next write of that object that went through
+// tells, by the version that it was for, or else what is there at the end.
+func outcomes(events []bed.Event, end map[string]bed.HyperNode) []bed.Event {
+	all := slices.Clone(events)
+	for i, e := range all {
+		if e.Response.Code != http.StatusGatewayTimeout {
+			continue
+		}
+		base, after := e.BaseVersion(), end[e.Name()].ResourceVersion
+		for _, later := range all[i+1:] {
+			if later.Name() == e.Name() && later.OK() {
+				after = later.BaseVersion()
+				break
+			}
+		}
+		if after != base {
+			all[i].Response.Code = http.StatusOK
+		}
+	}
+	return all
 }
 
 // replay carries the HyperNode writes of an audit log out on a map, and checks after each of them

@@ -56,6 +56,23 @@ func (e Event) Name() string {
 	return body.Metadata.Name
 }
 
+// BaseVersion is the resourceVersion that the object must have for the write; "" if there must be none
+// yet, as for a POST, or if any will do.
+func (e Event) BaseVersion() string {
+	type version struct {
+		ResourceVersion string `json:"resourceVersion"`
+	}
+	var body struct {
+		Metadata      version `json:"metadata"`
+		Preconditions version `json:"preconditions"` // of a DELETE
+	}
+	_ = json.Unmarshal(e.Body, &body)
+	if e.Verb == "delete" {
+		return body.Preconditions.ResourceVersion
+	}
+	return body.Metadata.ResourceVersion
+}
+
 // OK says whether the server did what was asked.
 func (e Event) OK() bool { return e.Response.Code >= 200 && e.Response.Code < 300 }
 
