@@ -72,6 +72,7 @@ void weft_pools_done(struct weft_pools *pools)
     }
     weft_free(pools->items);
     weft_free(pools->problems);
+    weft_free(pools->unused);
     *pools = (struct weft_pools){0};
 }
 
@@ -261,8 +262,15 @@ static char *shared_name(const struct weft_pool_settings *settings,
 static int share_pools(struct plan *p, struct weft_error *err)
 {
     const struct weft_pool_settings *settings = p->settings;
+    if (settings->share_count > 0) {
+        p->pools.unused = weft_calloc(settings->share_count, sizeof(*p->pools.unused));
+        if (p->pools.unused == NULL) {
+            return weft_err_nomem(err);
+        }
+    }
     for (size_t i = 0; i < settings->share_count; i++) {
         const struct weft_pool_share *share = &settings->shares[i];
+        bool used = false;
         for (size_t k = 0; k < p->pools.count; k++) {
             struct weft_pool *pool = &p->pools.items[k];
             if (pool->replicas > 1 || strcmp(pool->resource, share->resource) != 0) {
@@ -276,6 +284,10 @@ static int share_pools(struct plan *p, struct weft_error *err)
             pool->resource = name;
             pool->replicas = share->replicas;
             pool->fail_above_one = settings->fail_above_one;
+            used = pool->device_count > 0;
+        }
+        if (!used) {
+            p->pools.unused[p->pools.unused_count++] = share;
         }
     }
     return 0;

@@ -72,6 +72,9 @@ struct weft_pools {
     size_t count;            /* at least 1: the first may be empty */
     char **problems;         /* one sentence each: devices that are not advertised, and why */
     size_t problem_count;
+    /* shares that no device has the resource of: another node's, or mistyped. In the settings. */
+    const struct weft_pool_share **unused;
+    size_t unused_count;
 };
 
 /* The caller owns *ret_pools (weft_pools_done). -ENOMEM; -EFBIG over WEFT_POOLS_MAX; -EINVAL for a

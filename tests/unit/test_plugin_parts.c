@@ -12,6 +12,7 @@
 #include "deviceplugin/folder.h"
 #include "deviceplugin/grant.h"
 #include "deviceplugin/inventory.h"
+#include "deviceplugin/preference.h"
 #include "pkg/base/buf.h"
 #include "pkg/base/clock.h"
 #include "pkg/base/file.h"
@@ -178,6 +179,18 @@ static void unknown_numa_is_not_told(void)
     answers_down(&a);
 }
 
+struct told {
+    size_t times;
+    struct weft_preference last;
+};
+
+static void on_preference(void *data, const struct weft_preference *preference)
+{
+    struct told *told = data;
+    told->times++;
+    told->last = *preference;
+}
+
 /* Whatever is sent and whichever allocation fails, the answer is one a kubelet can read. */
 static void preferring_survives_garbage_and_lack_of_memory(void)
 {
@@ -191,8 +204,12 @@ static void preferring_survives_garbage_and_lack_of_memory(void)
                   &a.arena, &(struct weft_kubelet_preferred_request){&p, 1}, &request),
               0);
     size_t answered = 0;
-    const struct weft_grant_preferring from = {
-        .inventory = a.inventory, .policy = WEFT_POLICY_PERFORMANCE, .arena = &a.arena};
+    struct told told = {0};
+    const struct weft_grant_preferring from = {.inventory = a.inventory,
+                                               .policy = WEFT_POLICY_PERFORMANCE,
+                                               .arena = &a.arena,
+                                               .told = on_preference,
+                                               .data = &told};
     for (uint64_t n = 0; n < 40; n++) {
         weft_pb_arena_done(&a.arena);
         weft_pb_arena_init(&a.arena, WEFT_KUBELET_ARENA_MAX);
@@ -201,6 +218,7 @@ static void preferring_survives_garbage_and_lack_of_memory(void)
         (void)weft_mem_fail_after(n);
         weft_grant_prefer(&from, weft_buf_text(&request), request.len, &a.buf);
         (void)weft_mem_fail_after(0);
+        CHECK_INT(told.times, n + 1); /* it is counted whatever comes of it */
         struct weft_kubelet_id_lists answer = {0};
         CHECK_INT(a.buf.status, 0);
         CHECK_INT(weft_kubelet_peer_decode_preferred(&a.arena, weft_buf_text(&a.buf), a.buf.len,
@@ -212,9 +230,13 @@ static void preferring_survives_garbage_and_lack_of_memory(void)
         }
     }
     CHECK(answered >= 2 && answered < 40);
+    CHECK(told.last.answered);
     weft_buf_reset(&a.buf);
+    told.times = 0;
     weft_grant_prefer(&from, "\xff\xff", 2, &a.buf);
     CHECK_INT(a.buf.len, 0);
+    CHECK_INT(told.times, 1);
+    CHECK(!told.last.answered);
     answers_down(&a);
 }
 

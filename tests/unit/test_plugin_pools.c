@@ -126,6 +126,29 @@ static void sharing(void)
     CHECK_CONTAINS(plan("nvidia", "Ws", &settings), "two resources would be called nvidia.com/gpu");
 }
 
+/* One config is for many kinds of node: what no device here has is named, and nothing worse. */
+static void sharing_of_what_is_not_there_is_named(void)
+{
+    char gpu[] = "nvidia.com/gpu", slice[] = "nvidia.com/mig-1g.10gb", typo[] = "nvidia.com/gpus";
+    struct weft_pool_share list[] = {{typo, 4, NULL}, {gpu, 4, NULL}, {slice, 2, NULL}};
+    const struct weft_pool_settings settings = {
+        .partitions = WEFT_PARTITIONS_MIXED, .shares = list, .share_count = 3};
+    weft_auto(weft_machine_free) struct weft_machine *whole = machine_of("nvidia", "WW");
+    weft_auto(weft_pools_done) struct weft_pools pools = {0};
+    CHECK_INT(weft_pools_plan(whole, &settings, &pools, NULL), 0);
+    CHECK_INT(pools.unused_count, 2);
+    CHECK_STR(pools.unused[0]->resource, typo);
+    CHECK_STR(pools.unused[1]->resource, slice);
+    CHECK_INT(pools.problem_count, 0);
+    weft_pools_done(&pools);
+    /* all devices are split: the resource of whole ones is there, and empty */
+    weft_auto(weft_machine_free) struct weft_machine *split = machine_of("nvidia", "s");
+    CHECK_INT(weft_pools_plan(split, &settings, &pools, NULL), 0);
+    CHECK_INT(pools.unused_count, 2);
+    CHECK_STR(pools.unused[0]->resource, typo);
+    CHECK_STR(pools.unused[1]->resource, gpu);
+}
+
 static void a_profile_must_make_a_name(void)
 {
     const struct weft_pool_settings mixed = {.partitions = WEFT_PARTITIONS_MIXED};
@@ -296,6 +319,7 @@ static void parts_of_a_machine(void)
 }
 
 WEFT_SUITE(plugin_pools, {"strategies", strategies}, {"renames", renames}, {"sharing", sharing},
+           {"sharing of what is not there is named", sharing_of_what_is_not_there_is_named},
            {"a profile must make a name", a_profile_must_make_a_name},
            {"short memory is an error", short_memory_is_an_error},
            {"replicas have NVIDIA's ids", replicas_have_nvidias_ids},

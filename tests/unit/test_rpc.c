@@ -373,6 +373,9 @@ static void bad_paths_are_named(void)
     (void)close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     CHECK_INT(serve(&b, path, &err), -EEXIST);
     CHECK_CONTAINS(err.message, "plain-file is in the way");
+    (void)snprintf(path, sizeof(path), "%s/plain-file/x.sock", weft_test_dir());
+    CHECK_INT(serve(&b, path, &err), -ENOTDIR);
+    CHECK_CONTAINS(err.message, "plain-file/x.sock cannot be bound: Not a directory");
     CHECK(b.server == NULL);
     b.server = good;
     bench_down(&b);
