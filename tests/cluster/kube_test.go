@@ -227,6 +227,7 @@ type wire struct {
 	mu       sync.Mutex
 	frozen   *atomic.Bool // of the connections made since the last freeze
 	made     int
+	last     atomic.Int64 // when something passed, ns
 }
 
 func newWire(t *testing.T, target string) *wire {
@@ -252,14 +253,14 @@ func newWire(t *testing.T, target string) *wire {
 			w.made++
 			frozen := w.frozen
 			w.mu.Unlock()
-			go pass(near, far, frozen)
-			go pass(far, near, frozen)
+			go w.pass(near, far, frozen)
+			go w.pass(far, near, frozen)
 		}
 	}()
 	return w
 }
 
-func pass(from, to net.Conn, frozen *atomic.Bool) {
+func (w *wire) pass(from, to net.Conn, frozen *atomic.Bool) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
@@ -276,10 +277,16 @@ func pass(from, to net.Conn, frozen *atomic.Bool) {
 			_ = from.Close()
 			return
 		}
+		w.last.Store(time.Now().UnixNano())
 	}
 }
 
+// freeze waits until nothing has passed for a second: that the server has done what it was asked for
+// can be seen before its answer has come through here.
 func (w *wire) freeze() {
+	for w.last.Load() > time.Now().Add(-time.Second).UnixNano() {
+		time.Sleep(20 * time.Millisecond)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.frozen.Store(true)
