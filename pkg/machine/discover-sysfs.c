@@ -41,12 +41,16 @@ void weft_sysfs_close(void *state)
 
 void weft_sysfs_mark_dead(const struct weft_host *host, struct weft_machine *machine)
 {
+    const bool sees_bus = weft_host_exists(host, "/sys/bus/pci/devices");
     for (size_t i = 0; i < machine->device_count; i++) {
         struct weft_device *d = &machine->devices[i];
-        if (d->healthy && weft_host_pci_sign(host, &d->bdf) == WEFT_PCI_DEAD) {
+        const enum weft_pci_sign sign = weft_host_pci_sign(host, &d->bdf);
+        const bool gone = sign == WEFT_PCI_ABSENT && d->bdf.known && sees_bus;
+        if (d->healthy && (gone || sign == WEFT_PCI_DEAD)) {
             d->healthy = false;
-            (void)snprintf(d->health_reason, sizeof(d->health_reason),
-                           "it does not answer on the PCI bus: it has fallen off");
+            (void)snprintf(d->health_reason, sizeof(d->health_reason), "%s",
+                           gone ? "its PCI function is gone"
+                                : "it does not answer on the PCI bus: it has fallen off");
         }
     }
 }

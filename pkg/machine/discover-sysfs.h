@@ -29,7 +29,8 @@ void weft_sysfs_close(void *state);
  * *machine may be another one then. On failure it is freed and NULL. 0 or -ENOMEM. */
 int weft_sysfs_keep_lost(struct weft_machine **last, struct weft_machine **machine,
                          struct weft_error *err) __attribute__((warn_unused_result));
-/* Devices whose PCI function does not answer any more are unhealthy. */
+/* Devices whose PCI function is gone from a bus that is seen, or does not answer any more, are
+ * unhealthy. */
 void weft_sysfs_mark_dead(const struct weft_host *host, struct weft_machine *machine);
 /* machine with the devices of last that are lost. Lost is a device whose PCI function has no device
  * in machine any more (whose id is gone, where there is no PCI address): partitions that were made

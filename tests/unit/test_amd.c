@@ -553,6 +553,33 @@ static void a_lost_gpu_stays(void)
     weft_backend_amd.close(state);
 }
 
+/* A driver that does not let go of a GPU that was pulled out: its KFD node stays. */
+static void a_gpu_without_its_function(void)
+{
+    static const char function[] = "/sys/bus/pci/devices/0000:05:00.0";
+    char from[700], to[700];
+    weft_auto(weft_host_free) struct weft_host *host = fake_host("kfd/mi300x-8.txt");
+    const struct weft_backend_options options = {.host_root = folder_of(host, "pulled")};
+    void *state = NULL;
+    (void)snprintf(from, sizeof(from), "%s%s", options.host_root, function);
+    (void)snprintf(to, sizeof(to), "%s/pulled", options.host_root);
+    if (!CHECK_INT(weft_backend_amd.open(&options, &state, NULL), 0)) {
+        return;
+    }
+    CHECK_INT(rename(from, to), 0);
+    weft_auto(weft_machine_free) struct weft_machine *pulled = look_again(state, 8);
+    CHECK_INT(rename(to, from), 0);
+    weft_auto(weft_machine_free) struct weft_machine *back = look_again(state, 8);
+    if (pulled != NULL && back != NULL) {
+        CHECK_STR(pulled->devices[0].id, "0000:05:00.0");
+        CHECK(!pulled->devices[0].healthy);
+        CHECK_STR(pulled->devices[0].health_reason, "its PCI function is gone");
+        CHECK(pulled->devices[1].healthy);
+        CHECK(back->devices[0].healthy);
+    }
+    weft_backend_amd.close(state);
+}
+
 /* Partitions that were made anew are not lost ones. */
 static void a_new_partition_mode(void)
 {
@@ -608,5 +635,6 @@ WEFT_SUITE(amd, {"MI300X, a full mesh", reads_mi300x}, {"conforms", conforms},
            {"amdgpu without KFD", amdgpu_without_kfd},
            {"a GPU that fell off the bus is unhealthy", a_gpu_that_fell_off_the_bus_is_unhealthy},
            {"new memory errors are a fault for a look", new_memory_errors_are_a_fault_for_a_look},
-           {"a lost GPU stays", a_lost_gpu_stays}, {"a new partition mode", a_new_partition_mode},
-           {"out of memory", out_of_memory})
+           {"a lost GPU stays", a_lost_gpu_stays},
+           {"a GPU without its function", a_gpu_without_its_function},
+           {"a new partition mode", a_new_partition_mode}, {"out of memory", out_of_memory})
