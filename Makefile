@@ -224,6 +224,8 @@ $(BUILD)/fuzz/fuzz_plugin_config: $(FUZZ_CONFIG:%.c=$(BUILD)/fuzzobj/%.o)
 $(BUILD)/replay/fuzz_plugin_config: $(FUZZ_CONFIG:%.c=$(BUILD)/obj/%.o)
 $(BUILD)/fuzz/fuzz_vgpu: $(BUILD)/fuzzobj/deviceplugin/vgpu.o
 $(BUILD)/replay/fuzz_vgpu: $(BUILD)/obj/deviceplugin/vgpu.o
+$(BUILD)/fuzz/fuzz_uevent: $(BUILD)/fuzzobj/deviceplugin/uevents.o
+$(BUILD)/replay/fuzz_uevent: $(BUILD)/obj/deviceplugin/uevents.o
 $(BUILD)/fuzz/fuzz_volcano_config: $(BUILD)/fuzzobj/controller/volcano-config.o
 $(BUILD)/replay/fuzz_volcano_config: $(BUILD)/obj/controller/volcano-config.o
 $(BUILD)/fuzz/%: $(BUILD)/fuzzobj/tests/fuzz/%.o $(BUILD)/fuzzobj/libweft.a

@@ -13,6 +13,7 @@
 #include "deviceplugin/health.h"
 #include "deviceplugin/options.h"
 #include "deviceplugin/stats.h"
+#include "deviceplugin/uevents.h"
 #include "deviceplugin/vendor.h"
 #include "pkg/base/buf.h"
 #include "pkg/base/clock.h"
@@ -25,7 +26,8 @@ enum { SOURCE_MAGIC = 0x536f7572 /* "Sour" */, MACHINE_TEXT_MAX = 64 << 20 };
 
 struct weft_source {
     uint32_t magic;
-    struct weft_vendor *vendor; /* NULL: a file */
+    struct weft_vendor *vendor;   /* NULL: a file */
+    struct weft_uevents *uevents; /* NULL: a file, or none are to be had */
     char *path;
     struct weft_filewatch *watch;
     struct weft_health_table *health; /* of a file's devices */
@@ -130,6 +132,22 @@ static void on_changed(void *data)
     weft_source_rescan(data);
 }
 
+static void on_uevent(void *data)
+{
+    const struct weft_source *source = data;
+    WEFT_CHECK(source, SOURCE_MAGIC);
+    weft_vendor_rescan(source->vendor, false);
+}
+
+/* Without the kernel's word it is looked now and then, as ever. */
+static void listen_to_kernel(struct weft_source *source, struct weft_loop *loop)
+{
+    struct weft_error err = {0};
+    if (weft_uevents_new(loop, on_uevent, source, &source->uevents, &err) < 0) {
+        weft_log(WEFT_LOG_INFO, "no-uevents", WEFT_KV_S("reason", err.message));
+    }
+}
+
 static int start_vendor(struct weft_source *source, const struct weft_source_options *options,
                         struct weft_error *err)
 {
@@ -149,9 +167,13 @@ static int start_vendor(struct weft_source *source, const struct weft_source_opt
                                                .moved = on_move,
                                                .told = on_told,
                                                .data = source};
-    const int rc =
+    int rc =
         weft_backend_check_root(&(struct weft_backend_options){.host_root = o->host_root}, err);
-    return rc < 0 ? rc : weft_vendor_new(&vendor, &source->vendor, err);
+    rc = rc < 0 ? rc : weft_vendor_new(&vendor, &source->vendor, err);
+    if (rc == 0) {
+        listen_to_kernel(source, options->loop);
+    }
+    return rc;
 }
 
 /* Of "FILE#FOLDER" the file, unless something has that very name. */
@@ -220,6 +242,7 @@ bool weft_source_end(struct weft_source *source)
         return false;
     }
     WEFT_CHECK(source, SOURCE_MAGIC);
+    weft_uevents_free(source->uevents);
     const bool left = weft_vendor_end(source->vendor);
     weft_filewatch_free(source->watch);
     weft_health_table_free(source->health);
