@@ -267,7 +267,8 @@ static int use_pools(struct weft_endpoints *e, const struct weft_machine *machin
         weft_log(WEFT_LOG_WARN, "not-advertised", WEFT_KV_S("reason", pools.problems[i]));
     }
     for (size_t i = 0; i < pools.unused_count; i++) { /* one config may be for many kinds of node */
-        weft_log(WEFT_LOG_INFO, "sharing-unused", WEFT_KV_S("resource", pools.unused[i]->resource));
+        weft_log(WEFT_LOG_INFO, "sharing-unused",
+                 WEFT_KV_S("resource", e->options.pools->shares[pools.unused[i]].resource));
     }
     (void)snprintf(e->left_out, sizeof(e->left_out), "%s",
                    pools.problem_count > 0 ? pools.problems[0] : "");

@@ -287,7 +287,7 @@ static int share_pools(struct plan *p, struct weft_error *err)
             used = pool->device_count > 0;
         }
         if (!used) {
-            p->pools.unused[p->pools.unused_count++] = share;
+            p->pools.unused[p->pools.unused_count++] = i;
         }
     }
     return 0;

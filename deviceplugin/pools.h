@@ -72,8 +72,8 @@ struct weft_pools {
     size_t count;            /* at least 1: the first may be empty */
     char **problems;         /* one sentence each: devices that are not advertised, and why */
     size_t problem_count;
-    /* shares that no device has the resource of: another node's, or mistyped. In the settings. */
-    const struct weft_pool_share **unused;
+    /* numbers of shares that no device has the resource of: another node's, or mistyped */
+    size_t *unused;
     size_t unused_count;
 };
 
