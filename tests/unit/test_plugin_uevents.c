@@ -104,6 +104,31 @@ static void events_are_gathered(void)
     weft_loop_free(loop);
 }
 
+/* More than the socket holds, while the loop is busy elsewhere: the kernel says that some were
+ * lost, by an error that must not end the watch. */
+static void an_overrun_is_an_event(void)
+{
+    enum { MORE_THAN_FITS = 3000 };
+    struct heard heard = {0};
+    struct weft_loop *loop = NULL;
+    struct weft_uevents *uevents = NULL;
+    CHECK_INT(weft_loop_new(&loop, NULL), 0);
+    if (weft_uevents_new(loop, on_happened, &heard, &uevents, NULL) < 0 || !kernel_tells()) {
+        (void)printf("SKIP: no uevents here\n");
+    } else {
+        for (int i = 0; i < MORE_THAN_FITS; i++) {
+            (void)kernel_tells();
+        }
+        CHECK(weft_loop_run_until(loop, &heard.once, 10 * WEFT_NS_PER_S));
+        wait_ms(loop, 1500); /* what was left in the socket */
+        heard.once = false;
+        (void)kernel_tells();
+        CHECK(weft_loop_run_until(loop, &heard.once, 10 * WEFT_NS_PER_S));
+    }
+    weft_uevents_free(uevents);
+    weft_loop_free(loop);
+}
+
 /* Whoever has the right to can send to the kernel's group. */
 static void a_stranger_is_not_heard(void)
 {
@@ -171,5 +196,6 @@ static void a_lost_gpu_is_seen_at_once(void)
 
 WEFT_SUITE(plugin_uevents, {"what matters", what_matters},
            {"events are gathered", events_are_gathered},
+           {"an overrun is an event", an_overrun_is_an_event},
            {"a stranger is not heard", a_stranger_is_not_heard},
            {"a lost GPU is seen at once", a_lost_gpu_is_seen_at_once})
