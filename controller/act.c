@@ -53,7 +53,8 @@ void weft_controller_back_off(struct weft_controller *c, int64_t wait_ns, bool a
         c->failures++;
     }
     wait = wait > WAIT_MAX_NS && !at_least ? WAIT_MAX_NS : wait;
-    c->not_before = weft_controller_now() + wait + jitter(c, wait / 5);
+    const int64_t then = weft_controller_now() + wait + jitter(c, wait / 5);
+    c->not_before = then > c->not_before ? then : c->not_before;
     weft_debounce_rush(&c->debounce, weft_controller_now());
     weft_controller_schedule(c);
 }

@@ -24,7 +24,8 @@ bool weft_controller_writing(const struct weft_controller *c);
 /* Must the Node's labels be written, and which (0: none)? Those of another instance stay. */
 bool weft_controller_needs_labels(const struct weft_controller *c, const struct weft_node *node,
                                   const char *values[WEFT_LAYOUT_TIERS_MAX], size_t *ret_count);
-/* No pass before wait_ns and some jitter. */
+/* No pass before wait_ns and some jitter, nor sooner than another call has asked for: labels end
+ * while HyperNodes wait as the server said. */
 void weft_controller_back_off(struct weft_controller *c, int64_t wait_ns, bool at_least);
 /* Somebody else's write was in the way, and what is there now is known or will be: a pass once
  * more, soon. What stays in the way is waited for, longer each time. */

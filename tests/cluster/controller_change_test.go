@@ -264,6 +264,58 @@ func TestControllerLateWrites(t *testing.T) {
 	}
 }
 
+// A server that asks to be left alone for a while is, whatever ends meanwhile: here a label's write
+// that meets a conflict, after which a pass is due at once.
+func TestControllerRetryAfter(t *testing.T) {
+	t.Parallel()
+	s := newSmall(t, 16)
+	s.StartController(t, s.way, slowConfig)
+	s.wait(t, 15*time.Second)
+	held, release := make(chan struct{}), make(chan struct{})
+	asked := make(chan time.Time, 100) // of writes of HyperNodes from the second change on
+	var once sync.Once
+	s.way.Judge(func(r *http.Request) bed.Fault {
+		switch classOf(r) {
+		case aNode:
+			once.Do(func() { close(held); <-release })
+		case aHyper:
+			select {
+			case <-held:
+			default:
+				return bed.Fault{} // the first change's
+			}
+			asked <- time.Now()
+			if len(asked) == 1 {
+				return bed.Fault{Status: http.StatusTooManyRequests, Reason: "TooManyRequests", RetryAfter: 3}
+			}
+		}
+		return bed.Fault{}
+	})
+	s.move(t, "gpu-000", 7)
+	bed.Poll(t, 10*time.Second, "a label to be written", func() error {
+		select {
+		case <-held:
+			return nil
+		default:
+			return fmt.Errorf("none")
+		}
+	})
+	s.relabel(t, "gpu-000", map[string]any{"example.test/noise": "1"}) // the held write is for the version before
+	s.move(t, "gpu-001", 7)
+	bed.Poll(t, 10*time.Second, "the next write of a HyperNode", func() error {
+		if len(asked) == 0 {
+			return fmt.Errorf("none")
+		}
+		return nil
+	})
+	close(release)
+	s.wait(t, 20*time.Second)
+	first, second := <-asked, <-asked
+	if waited := second.Sub(first); waited < 3*time.Second {
+		t.Errorf("asked again after %v, the server wanted 3 s", waited)
+	}
+}
+
 // Others' objects beside ours: for each conflict a defined outcome, no write of theirs, one event.
 func TestControllerForeignConflicts(t *testing.T) {
 	t.Parallel()
